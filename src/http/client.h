@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+#include <glib.h>
+#include <stdbool.h>
+
+/* HTTP client: libcurl's multi interface on the GLib loop.  Streaming both ways, pause, and
+ * a deadline for each stage.  Redirects are not followed and no proxy or .netrc of the
+ * environment is used unless asked for. */
+typedef struct HttpClient HttpClient; /* connection pool; one per program */
+typedef struct HttpCall HttpCall;
+
+typedef struct HttpCallSpec {
+    const char *method; /* NULL: GET */
+    const char *url;
+    const char *unix_socket;    /* NULL: TCP */
+    const char *const *headers; /* "Name: value", …, NULL; may be NULL */
+    const void *body;           /* copied; NULL: none */
+    size_t body_len;
+    int body_fd;         /* a regular file to send instead of `body`; borrowed; -1: none */
+    guint connect_ms;    /* 0: 10 s */
+    guint first_byte_ms; /* until the answer's head; 0: none */
+    guint stall_ms;      /* without a byte of the answer; 0: none */
+    guint total_ms;      /* 0: none */
+} HttpCallSpec;
+#define HTTP_CALL_SPEC_INIT                                                                                  \
+    {                                                                                                        \
+        .body_fd = -1                                                                                        \
+    }
+
+typedef struct HttpCallHandler {
+    /* The head is complete.  May be NULL. */
+    void (*head)(HttpCall *call, int status, void *ctx);
+    /* All bytes are taken.  False: stop until http_call_resume(). */
+    bool (*data)(HttpCall *call, const guint8 *bytes, size_t n, void *ctx);
+    /* Exactly once; the call is freed after it returns.  `error` NULL: a whole answer came,
+     * whatever its status.  ERR_TIMEOUT, ERR_UNAVAILABLE (no connection), ERR_INVALID
+     * (the answer made no sense or was cut). */
+    void (*done)(HttpCall *call, int status, const GError *error, void *ctx);
+} HttpCallHandler;
+
+HttpClient *http_client_new(GMainContext *context);
+void http_client_free(HttpClient *client); /* cancels what is under way */
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(HttpClient, http_client_free)
+
+/* The callbacks come from the loop, never from inside this call.  NULL only for a spec that
+ * cannot be used (a bad URL). */
+HttpCall *http_client_call(HttpClient *client, const HttpCallSpec *spec, const HttpCallHandler *handler,
+                           void *ctx, GError **error);
+/* `done` is not called; the call is freed. */
+void http_call_cancel(HttpCall *call);
+void http_call_resume(HttpCall *call);
+/* A header of the answer; NULL: none.  Valid in and after `head`. */
+const char *http_call_header(HttpCall *call, const char *name);

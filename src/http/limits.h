@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Every bound of the HTTP layer, by name.  Those a listener may choose for itself are in
+ * HttpLimits (server.h); these are the same for all. */
+enum {
+    HTTP_TARGET_MAX = 8 * 1024, /* bytes of a request target */
+    HTTP_HEAD_MAX = 32 * 1024,  /* bytes of a request or response head */
+    HTTP_HEADER_COUNT_MAX = 100,
+    HTTP_TRAILER_MAX = 4 * 1024,       /* bytes of all trailers; they are read and dropped */
+    HTTP_CHUNK_FRAMING_MAX = 4 * 1024, /* bytes of chunk framing without a byte of body */
+
+    HTTP_READ_SIZE = 64 * 1024, /* one shared read buffer per loop */
+    HTTP_OUT_MAX = 256 * 1024,  /* most bytes waiting to be sent on one connection */
+    HTTP_OUT_HIGH = 64 * 1024,  /* a source is asked for more only below this */
+    HTTP_PULL_ROOM = 64 * 1024, /* room a source can count on in each pull */
+
+    HTTP_LINGER_MAX = 1024 * 1024, /* bytes of an unwanted body read before the close */
+    HTTP_LINGER_MS = 2000,
+
+    HTTP_LISTENERS_MAX = 4096, /* a door has one per box */
+    HTTP_ACCEPT_BATCH = 64,
+    HTTP_EVENT_BATCH = 64,
+};

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "json/json.h"
+
+#include <string.h>
+
+#include "base/err.h"
+
+/* jansson's own limit (2,048) protects its stack; ours protects every later walk over the
+ * tree.  Brackets inside strings do not count. */
+static bool
+check_depth(const char *text, size_t len, GError **error)
+{
+    size_t depth = 0;
+    bool in_string = false;
+
+    for (size_t i = 0; i < len; i++) {
+        char c = text[i];
+
+        if (in_string) {
+            if (c == '\\')
+                i++;
+            else if (c == '"')
+                in_string = false;
+        } else if (c == '"') {
+            in_string = true;
+        } else if (c == '[' || c == '{') {
+            if (++depth > JSON_DEPTH_MAX)
+                return err_set(error, ERR_INVALID, "JSON is nested deeper than %d levels", JSON_DEPTH_MAX);
+        } else if ((c == ']' || c == '}') && depth > 0) {
+            depth--;
+        }
+    }
+    return true;
+}
+
+Json *
+json_decode(const void *text, size_t len, GError **error)
+{
+    json_error_t e;
+
+    if (!check_depth(text, len, error))
+        return NULL;
+    Json *value = json_loadb(text, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &e);
+    if (value == NULL)
+        err_set(error, ERR_INVALID, "not valid JSON at line %d, column %d: %s", e.line, e.column, e.text);
+    return value;
+}
+
+char *
+json_encode(const Json *value)
+{
+    char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
+
+    g_assert(text != NULL);
+    /* jansson uses malloc, and so does g_free since GLib 2.46. */
+    return text;
+}
+
+static const JsonField *
+find_field(const JsonField *fields, const char *name)
+{
+    for (const JsonField *f = fields; f->name != NULL; f++) {
+        if (strcmp(f->name, name) == 0)
+            return f;
+    }
+    return NULL;
+}
+
+static bool
+read_string(const JsonField *f, Json *value, GError **error)
+{
+    if (!json_is_string(value))
+        return err_set(error, ERR_INVALID, "'%s' must be a string", f->name);
+    size_t len = json_string_length(value);
+    if (memchr(json_string_value(value), '\0', len) != NULL)
+        return err_set(error, ERR_INVALID, "'%s' must not contain a NUL character", f->name);
+    if ((gint64)len < f->min)
+        return err_set(error, ERR_INVALID, "'%s' must not be empty", f->name);
+    if (f->max > 0 && (gint64)len > f->max)
+        return err_set(error, ERR_INVALID, "'%s' is longer than %" G_GINT64_FORMAT " bytes", f->name, f->max);
+    *(const char **)f->ret = json_string_value(value);
+    return true;
+}
+
+static bool
+read_int(const JsonField *f, Json *value, GError **error)
+{
+    if (!json_is_integer(value))
+        return err_set(error, ERR_INVALID, "'%s' must be a whole number", f->name);
+    gint64 n = json_integer_value(value);
+    if (n < f->min || n > f->max)
+        return err_set(error, ERR_INVALID, "'%s' must be from %" G_GINT64_FORMAT " to %" G_GINT64_FORMAT,
+                       f->name, f->min, f->max);
+    *(gint64 *)f->ret = n;
+    return true;
+}
+
+static bool
+read_field(const JsonField *f, Json *value, GError **error)
+{
+    switch (f->kind) {
+    case JSON_KIND_STRING:
+        return read_string(f, value, error);
+    case JSON_KIND_INT:
+        return read_int(f, value, error);
+    case JSON_KIND_BOOL:
+        if (!json_is_boolean(value))
+            return err_set(error, ERR_INVALID, "'%s' must be true or false", f->name);
+        *(bool *)f->ret = json_is_true(value);
+        return true;
+    case JSON_KIND_OBJECT:
+        if (!json_is_object(value))
+            return err_set(error, ERR_INVALID, "'%s' must be an object", f->name);
+        *(Json **)f->ret = value;
+        return true;
+    case JSON_KIND_ARRAY:
+        if (!json_is_array(value))
+            return err_set(error, ERR_INVALID, "'%s' must be a list", f->name);
+        if (f->max > 0 && (gint64)json_array_size(value) > f->max)
+            return err_set(error, ERR_INVALID, "'%s' has more than %" G_GINT64_FORMAT " elements", f->name,
+                           f->max);
+        *(Json **)f->ret = value;
+        return true;
+    }
+    g_assert_not_reached();
+}
+
+bool
+json_read(Json *object, const JsonField *fields, GError **error)
+{
+    const char *name;
+    Json *value;
+
+    if (!json_is_object(object))
+        return err_set(error, ERR_INVALID, "the body must be a JSON object");
+    json_object_foreach(object, name, value)
+    {
+        const JsonField *f = find_field(fields, name);
+
+        if (f == NULL)
+            return err_set(error, ERR_INVALID, "unknown field '%.64s'", name);
+        if (!read_field(f, value, error))
+            return false;
+    }
+    for (const JsonField *f = fields; f->name != NULL; f++) {
+        if (f->required && json_object_get(object, f->name) == NULL)
+            return err_set(error, ERR_INVALID, "field '%s' is missing", f->name);
+    }
+    return true;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+#include <glib.h>
+#include <jansson.h>
+#include <stdbool.h>
+
+/* Strict JSON over jansson: one value, valid UTF-8, no duplicate keys, at most
+ * JSON_DEPTH_MAX levels.  The size was bounded by whoever read the bytes. */
+enum { JSON_DEPTH_MAX = 128 };
+
+typedef json_t Json;
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Json, json_decref)
+
+Json *json_decode(const void *text, size_t len, GError **error);
+/* Compact, with sorted keys left as inserted; never NULL. */
+char *json_encode(const Json *value);
+
+/* How one member of a request object is read.  `ret` is written only if the member is
+ * there, so it is set to the default beforehand. */
+typedef enum JsonKind {
+    JSON_KIND_STRING, /* const char *, borrowed from the object; `max` = longest, in bytes */
+    JSON_KIND_INT,    /* gint64 in min..max */
+    JSON_KIND_BOOL,   /* bool */
+    JSON_KIND_OBJECT, /* json_t *, borrowed */
+    JSON_KIND_ARRAY,  /* json_t *, borrowed; `max` = most elements */
+} JsonKind;
+
+typedef struct JsonField {
+    const char *name; /* NULL ends the list */
+    JsonKind kind;
+    void *ret;
+    bool required;
+    gint64 min, max;
+} JsonField;
+
+/* A member that no row names is an error, so nothing can be slipped in; the message names
+ * the member and what was expected. */
+bool json_read(Json *object, const JsonField *fields, GError **error);
