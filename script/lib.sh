@@ -1,0 +1,86 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: Apache-2.0
+# Shared by the commands in script/: progress lines and the build folders.
+
+top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+export LC_ALL=C.UTF-8
+
+die() {
+    printf '%s: %s\n' "${0##*/}" "$*" >&2
+    exit 1
+}
+
+# The comment at the head of a command is its help text.
+usage() {
+    sed -n '3,/^[^#]/ { s/^# \{0,1\}//p }' "$0"
+}
+
+# step N/M TEXT... opens a step, step_done closes it with the seconds it took.
+step() {
+    step_name=$1
+    step_began=$SECONDS
+    shift
+    printf '[%s] %s\n' "$step_name" "$*"
+}
+
+step_done() {
+    printf '[%s] done in %d s\n' "$step_name" $((SECONDS - step_began))
+}
+
+# ninja redraws one line on a terminal; elsewhere one line for each tenth of the work will do.
+# Whatever is not ninja's own status is a compiler's message and is shown.
+run_ninja() {
+    if [ -t 1 ]; then
+        ninja "$@"
+        return
+    fi
+    NINJA_STATUS='[%p %f/%t] ' ninja "$@" | awk '
+        /^ninja: (Entering|no work)/ { next }
+        /^\[ *[0-9]+% / {
+            pct = $0; sub(/^\[ */, "", pct); tenth = int(pct / 10)
+            if (tenth > shown) { shown = tenth; print "    " $0; fflush() }
+            next
+        }
+        { print; fflush() }'
+}
+
+compiler() {
+    if command -v ccache >/dev/null; then
+        printf 'ccache %s' "$1"
+    else
+        printf '%s' "$1"
+    fi
+}
+
+# configure DIR CC MESON-OPTION...: sets a build folder up, and again from scratch only when the
+# options or the tools behind it are not the ones it was made with.
+configure() {
+    local dir=$1 cc=$2 stamp
+    shift 2
+    stamp=$(printf '%s\n' "$top" "$cc" "$@" "$("$cc" --version | head -n 1)" "meson $(meson --version)")
+    if [ -f "$dir/build.ninja" ] && [ "$(cat "$dir/coop-setup" 2>/dev/null)" = "$stamp" ]; then
+        return 0
+    fi
+    rm -rf -- "$dir"
+    mkdir -p "$dir"
+    if ! CC=$(compiler "$cc") meson setup "$dir" "$top" "$@" >"$dir/coop-setup.log" 2>&1; then
+        cat "$dir/coop-setup.log" >&2
+        return 1
+    fi
+    printf '%s\n' "$stamp" >"$dir/coop-setup"
+}
+
+# The hardened build that script/start runs; symbols stay, so that a crash can be read.
+configure_release() {
+    configure "$top/build" gcc --buildtype=debugoptimized -Dtests=false
+}
+
+configure_dev() {
+    configure "$top/build-dev" gcc --buildtype=debugoptimized -Db_sanitize=address,undefined \
+        -Dfailpoints=true
+}
+
+configure_clang() {
+    configure "$top/build-clang" clang --buildtype=debugoptimized -Db_sanitize=address,undefined \
+        -Db_lundef=false -Dfailpoints=true
+}
