@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+#include "cli/cli.h"
+
+/* Every command, in the order of the help.  Each has a file of its own name that defines
+ * command_NAME. */
+#define COMMANDS(X)                                                                                          \
+    X(help)                                                                                                  \
+    X(version)
+
+#define COMMAND_DECLARE(name) extern const Command command_##name;
+COMMANDS(COMMAND_DECLARE)
+#undef COMMAND_DECLARE
+
+extern const Command command_root;
