@@ -7,14 +7,16 @@
  * result need not be UTF-8; where text is wanted use url_query_get(), which checks. */
 char *url_decode(const char *text, size_t n, bool plus_is_space);
 
-/* The first value of `name` in a raw query, decoded, valid UTF-8.  False with ERR_INVALID
- * when it is malformed; `*ret_value` is NULL when it is not there. */
+/* The value of `name` in a raw query (NULL: an empty one), decoded, valid UTF-8; "" for a name
+ * alone.  False with ERR_INVALID when it is malformed, or given twice: whoever else reads the
+ * query may take the other one.  `*ret_value` is NULL when it is not there. */
 bool url_query_get(const char *query, const char *name, char **ret_value, GError **error);
-/* Same, as a number in min..max; `*ret_value` is untouched when it is not there. */
+/* Same, as a decimal number in min..max; `*ret_value` is untouched when it is not there. */
 bool url_query_get_int(const char *query, const char *name, gint64 min, gint64 max, gint64 *ret_value,
                        GError **error);
 /* Fails with the name of the first parameter that is not in the NULL-terminated list. */
 bool url_query_only(const char *query, const char *const *names, GError **error);
 
-/* One cookie's value out of Cookie headers' text; NULL: not there. */
+/* One cookie's value, without its quotes, out of a Cookie header's text (may be NULL); NULL:
+ * not there.  Of several the first: browsers send the most specific path first. */
 char *http_cookie_get(const char *cookie_header, const char *name);
