@@ -7,9 +7,14 @@
  *
  * Patterns are whole segments: "/a/{id}/b".  "{name}" matches exactly one non-empty segment,
  * "{name...}" at the end matches the rest (one segment or more).  A literal beats a
- * parameter.  Paths are split at raw slashes first and decoded after, so "%2F" stays inside
- * its segment; a segment that is or decodes to "." or "..", an empty one, a broken escape, or
- * an encoded NUL makes the path ROUTE_BAD.  HEAD is matched as GET where HEAD has no row. */
+ * parameter, which beats a rest; a branch that leads nowhere gives way to the next.  The
+ * pattern is chosen by the path alone, then the method is looked up in it: HEAD is matched as
+ * GET where HEAD has no row.
+ *
+ * Paths are split at raw slashes first and decoded after, so "%2F" stays inside its segment
+ * (in a rest it reads as a slash).  A segment is ROUTE_BAD when it is empty, has a broken
+ * escape or an encoded NUL, or is "." or ".."; a slash that was encoded does not hide one of
+ * these two, nor an empty piece in a rest.  Values need not be UTF-8. */
 typedef struct Router Router;
 
 enum { ROUTE_PARAMS_MAX = 8 };
