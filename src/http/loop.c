@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "http/loop.h"
+
+#include <errno.h>
+#include <glib-unix.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "http/limits.h"
+
+enum {
+    /* Distinct timer durations; every user of a loop together needs fewer. */
+    TIMER_QUEUES_MAX = 64,
+    /* Batches of events handled before other GLib sources get their turn. */
+    BATCHES_MAX = 8,
+    SLOW_DISPATCH_US = 50000,
+};
+
+typedef struct HttpTimerQueue {
+    guint ms;
+    HttpTimer *first, *last; /* earliest first: equal durations keep their order */
+} HttpTimerQueue;
+
+struct HttpLoop {
+    int epoll_fd;
+    GSource *source;
+    GSource *timer_source;
+    gint64 timer_due_us; /* what timer_source is set to; G_MAXINT64: nothing */
+    HttpTimerQueue queues[TIMER_QUEUES_MAX];
+    size_t n_queues;
+    struct epoll_event batch[HTTP_EVENT_BATCH];
+    int batch_len, batch_at; /* being dispatched */
+    uint8_t read_buffer[HTTP_READ_SIZE];
+};
+
+static void
+dispatch_one(HttpWatch *watch, uint32_t events)
+{
+#ifdef COOP_FAILPOINTS
+    gint64 start = clock_mono_us();
+    watch->ready(watch, events);
+    gint64 took = clock_mono_us() - start;
+    if (took > SLOW_DISPATCH_US)
+        log_warn("loop", "slow dispatch", log_int("us", took));
+#else
+    watch->ready(watch, events);
+#endif
+}
+
+static gboolean
+on_epoll(int fd, GIOCondition condition, gpointer data)
+{
+    HttpLoop *loop = data;
+
+    for (int round = 0; round < BATCHES_MAX; round++) {
+        loop->batch_len = epoll_wait(loop->epoll_fd, loop->batch, HTTP_EVENT_BATCH, 0);
+        for (loop->batch_at = 0; loop->batch_at < loop->batch_len; loop->batch_at++) {
+            struct epoll_event *e = &loop->batch[loop->batch_at];
+
+            if (e->data.ptr != NULL)
+                dispatch_one(e->data.ptr, e->events);
+        }
+        if (loop->batch_len < HTTP_EVENT_BATCH)
+            break;
+    }
+    loop->batch_len = 0;
+    return G_SOURCE_CONTINUE;
+}
+
+static void
+set_timer_source(HttpLoop *loop)
+{
+    gint64 due = G_MAXINT64;
+
+    for (size_t i = 0; i < loop->n_queues; i++) {
+        if (loop->queues[i].first != NULL)
+            due = MIN(due, loop->queues[i].first->due_us);
+    }
+    /* Waking too early costs one look at the queues; re-setting the source each time a
+     * deadline moves on would cost more. */
+    if (due >= loop->timer_due_us)
+        return;
+    loop->timer_due_us = due;
+    g_source_set_ready_time(loop->timer_source, due);
+}
+
+static gboolean
+on_timer(gpointer data)
+{
+    HttpLoop *loop = data;
+    gint64 now = clock_mono_us();
+
+    g_source_set_ready_time(loop->timer_source, -1);
+    loop->timer_due_us = G_MAXINT64;
+    for (size_t i = 0; i < loop->n_queues; i++) {
+        HttpTimer *t;
+
+        while ((t = loop->queues[i].first) != NULL && t->due_us <= now) {
+            http_loop_timer_cancel(loop, t);
+            t->expired(t);
+        }
+    }
+    set_timer_source(loop);
+    return G_SOURCE_CONTINUE;
+}
+
+static gboolean
+dispatch_timer_source(GSource *source, GSourceFunc callback, gpointer data)
+{
+    return callback(data);
+}
+
+HttpLoop *
+http_loop_new(GMainContext *context)
+{
+    static GSourceFuncs timer_funcs = {.dispatch = dispatch_timer_source};
+    HttpLoop *loop = g_new0(HttpLoop, 1);
+
+    loop->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    if (loop->epoll_fd < 0)
+        g_error("epoll_create1: %s", g_strerror(errno));
+    loop->source = g_unix_fd_source_new(loop->epoll_fd, G_IO_IN);
+    g_source_set_callback(loop->source, G_SOURCE_FUNC(on_epoll), loop, NULL);
+    g_source_attach(loop->source, context);
+
+    loop->timer_source = g_source_new(&timer_funcs, sizeof(GSource));
+    loop->timer_due_us = G_MAXINT64;
+    g_source_set_callback(loop->timer_source, on_timer, loop, NULL);
+    g_source_attach(loop->timer_source, context);
+    return loop;
+}
+
+void
+http_loop_free(HttpLoop *loop)
+{
+    if (loop == NULL)
+        return;
+    g_source_destroy(loop->source);
+    g_source_unref(loop->source);
+    g_source_destroy(loop->timer_source);
+    g_source_unref(loop->timer_source);
+    close(loop->epoll_fd);
+    g_free(loop);
+}
+
+uint8_t *
+http_loop_read_buffer(HttpLoop *loop)
+{
+    return loop->read_buffer;
+}
+
+bool
+http_loop_add(HttpLoop *loop, HttpWatch *watch, uint32_t epoll_events, GError **error)
+{
+    struct epoll_event e = {.events = epoll_events, .data.ptr = watch};
+
+    if (epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, watch->fd, &e) < 0)
+        return err_errno(error, "watch a connection");
+    watch->armed = epoll_events;
+    return true;
+}
+
+void
+http_loop_set(HttpLoop *loop, HttpWatch *watch, uint32_t epoll_events)
+{
+    if (watch->armed == epoll_events)
+        return;
+    struct epoll_event e = {.events = epoll_events, .data.ptr = watch};
+
+    if (epoll_ctl(loop->epoll_fd, EPOLL_CTL_MOD, watch->fd, &e) < 0)
+        g_error("epoll_ctl: %s", g_strerror(errno)); /* only a stale fd can fail: our mistake */
+    watch->armed = epoll_events;
+}
+
+void
+http_loop_remove(HttpLoop *loop, HttpWatch *watch)
+{
+    if (watch->fd < 0)
+        return;
+    (void)epoll_ctl(loop->epoll_fd, EPOLL_CTL_DEL, watch->fd, NULL); /* absent is as good */
+    watch->armed = 0;
+    /* Events of the batch under way that point at memory about to be freed. */
+    for (int i = loop->batch_at + 1; i < loop->batch_len; i++) {
+        if (loop->batch[i].data.ptr == watch)
+            loop->batch[i].data.ptr = NULL;
+    }
+}
+
+static HttpTimerQueue *
+find_queue(HttpLoop *loop, guint ms)
+{
+    for (size_t i = 0; i < loop->n_queues; i++) {
+        if (loop->queues[i].ms == ms)
+            return &loop->queues[i];
+    }
+    g_assert(loop->n_queues < TIMER_QUEUES_MAX);
+    HttpTimerQueue *q = &loop->queues[loop->n_queues++];
+    q->ms = ms;
+    return q;
+}
+
+void
+http_loop_timer_set(HttpLoop *loop, HttpTimer *timer, guint ms)
+{
+    http_loop_timer_cancel(loop, timer);
+    HttpTimerQueue *q = find_queue(loop, ms);
+
+    timer->due_us = clock_mono_us() + (gint64)ms * 1000;
+    timer->queue = q;
+    timer->next = NULL;
+    timer->prev = q->last;
+    if (q->last != NULL)
+        q->last->next = timer;
+    else
+        q->first = timer;
+    q->last = timer;
+    if (q->first == timer)
+        set_timer_source(loop);
+}
+
+void
+http_loop_timer_cancel(HttpLoop *loop, HttpTimer *timer)
+{
+    HttpTimerQueue *q = timer->queue;
+
+    if (q == NULL)
+        return;
+    *(timer->prev != NULL ? &timer->prev->next : &q->first) = timer->next;
+    *(timer->next != NULL ? &timer->next->prev : &q->last) = timer->prev;
+    timer->prev = timer->next = NULL;
+    timer->queue = NULL;
+}
