@@ -67,6 +67,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HttpServer, http_server_free)
 
 /* `fd` is a listening stream socket (TCP or unix); taken, even on failure. */
 HttpListener *http_server_listen(HttpServer *server, int fd, const HttpListenerSpec *spec, GError **error);
+/* Closes the listener and every connection that came by it. */
 void http_server_unlisten(HttpServer *server, HttpListener *listener);
 
 /* A connected socket as if it had been accepted; taken. */
