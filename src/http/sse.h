@@ -7,8 +7,9 @@
 
 /* ---- writing ---- */
 
-/* One server-sent event.  `id` and `event` may be NULL; they must not contain CR, LF or NUL
- * (asserted).  `data` may have lines; each becomes a data line.  All or nothing. */
+/* One server-sent event.  `id` and `event` may be NULL; they must not contain CR or LF
+ * (asserted).  `data` may have lines, ended by CR, LF or CRLF; each becomes a data line, so the
+ * reader sees LF.  All or nothing. */
 bool
 sse_put(Buf *out, const char *id, const char *event, const char *data, size_t n) G_GNUC_WARN_UNUSED_RESULT;
 
@@ -23,9 +24,11 @@ typedef struct SseEvent {
     const char *last_id; /* "" when none was ever given */
 } SseEvent;
 
+/* The event is valid during the call, which must not free the decoder. */
 typedef void (*SseEventFunc)(const SseEvent *event, void *data);
 
-/* `max` bounds one event's size. */
+/* `max` bounds the bytes of one event's lines, their ends and comments left out.  Bytes that are
+ * not UTF-8 are handed on as they came. */
 SseDecoder *sse_decoder_new(size_t max, SseEventFunc func, void *data);
 void sse_decoder_free(SseDecoder *decoder);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SseDecoder, sse_decoder_free)
