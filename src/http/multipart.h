@@ -4,9 +4,11 @@
 #include <stdbool.h>
 
 /* multipart/form-data as a stream: parts are handed on as their bytes come, nothing sits in
- * memory but a boundary's length and one part's head. */
+ * memory but a boundary's length and one part's head.  Lines end with CRLF alone; whatever
+ * cannot be read, or passes a bound, is ERR_INVALID, and the reader is finished then. */
 typedef struct Multipart Multipart;
 
+/* Valid UTF-8; no control character but a tab. */
 typedef struct MultipartPart {
     const char *name;         /* from Content-Disposition; never NULL */
     const char *filename;     /* NULL: a plain field.  As sent: never a path to trust */
@@ -14,7 +16,8 @@ typedef struct MultipartPart {
 } MultipartPart;
 
 typedef struct MultipartHandler {
-    /* False stops the reading with the error set. */
+    /* False stops the reading with the error set.  A part that was begun and not ended when the
+     * reading stops, or when multipart_finish() fails, is not whole. */
     bool (*part)(const MultipartPart *part, void *ctx, GError **error);
     bool (*data)(const guint8 *bytes, size_t n, void *ctx, GError **error);
     bool (*part_end)(void *ctx, GError **error);
