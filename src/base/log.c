@@ -52,8 +52,8 @@ parse_item(Levels *to, char *item)
     return parse_level(equals + 1, &m->level);
 }
 
-bool
-log_set_levels(const char *spec)
+static bool
+parse_levels(const char *spec, Levels *ret_levels)
 {
     g_auto(GStrv) items = g_strsplit(spec, ",", LOG_MODULES_MAX + 1);
     Levels parsed = {.fallback = LOG_INFO};
@@ -62,8 +62,22 @@ log_set_levels(const char *spec)
         if (!parse_item(&parsed, g_strstrip(*item)))
             return false;
     }
-    levels = parsed;
+    *ret_levels = parsed;
     return true;
+}
+
+bool
+log_check_levels(const char *spec)
+{
+    Levels unused;
+
+    return parse_levels(spec, &unused);
+}
+
+bool
+log_set_levels(const char *spec)
+{
+    return parse_levels(spec, &levels);
 }
 
 bool

@@ -26,6 +26,7 @@ typedef struct LogField {
 
 /* Parses a COOP_LOG value; false (and nothing changed) when it is malformed. */
 bool log_set_levels(const char *spec);
+bool log_check_levels(const char *spec); /* only says whether it is well formed */
 bool log_enabled(LogLevel level, const char *module);
 void log_emit(LogLevel level, const char *module, const char *message, const LogField *fields);
 
