@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stddef.h>
+#include <string.h>
+
+#include "daemon/config.h"
+#include "daemon/setting.h"
+
+#define KIB (1024)
+#define MIB (1024 * 1024)
+#define GIB (G_GINT64_CONSTANT(1024) * 1024 * 1024)
+#define SECOND (1000)
+#define MINUTE (60 * SECOND)
+#define HOUR (60 * MINUTE)
+#define DAY (G_GINT64_CONSTANT(24) * HOUR)
+
+#define FIELD(member) .field = offsetof(Config, member)
+#define DERIVED .field = SETTING_NO_FIELD /* config.c works the member out */
+#define LATER(part) .field = SETTING_NO_FIELD, .later = (part)
+#define ENV(...) .env = {{__VA_ARGS__}}
+#define TWO_ENVS(first, second) .env = {{first}, {second}}
+
+/* clang-format off: one row is easier to read when its parts stand in the same places. */
+const Setting settings[] = {
+    {"home", SETTING_PATH, FIELD(home), .flag = "home", .flag_value = "FOLDER", .help = "data folder"},
+
+    {"http.listen", SETTING_ADDRESSES, "127.0.0.1:8003,[::1]:8003", FIELD(http.listen), ENV("COOP_LISTEN"),
+     .flag = "listen", .flag_value = "ADDR:PORT",
+     .help = "addresses to listen on, in place of the default ones"},
+    {"http.compat", SETTING_BOOL, "false", FIELD(http.compat), .flag = "compat",
+     .help = "listen on the ports 8000, 8002 and 8004 as well"},
+    {"http.allowed_hosts", SETTING_HOSTS, "", FIELD(http.allowed_hosts), .flag = "allow-host",
+     .flag_value = "HOST", .help = "further names under which browsers may call this server"},
+    {"http.allowed_origins", SETTING_ORIGINS, "", FIELD(http.allowed_origins), .flag = "allow-origin",
+     .flag_value = "ORIGIN", .help = "further sites whose pages may call this server"},
+    {"http.max_connections", SETTING_INT, "16384", 16, 1000000, FIELD(http.max_connections),
+     .help = "connections open at a time"},
+    {"http.header_timeout", SETTING_DURATION, "10s", 100, 10 * MINUTE, FIELD(http.header_timeout_ms),
+     .help = "time for the head of a request to arrive"},
+    {"http.idle_timeout", SETTING_DURATION, "60s", 100, DAY, FIELD(http.idle_timeout_ms),
+     .help = "time a connection may wait for its next request"},
+    {"http.body_limit", SETTING_SIZE, "8MiB", KIB, GIB, FIELD(http.body_limit),
+     .help = "largest body of a call; uploads that are streamed have limits of their own"},
+    {"http.rate_per_key", SETTING_INT, "500", 1, 1000000, FIELD(http.rate_per_key),
+     .help = "calls a second for each key"},
+    {"http.rate_burst", SETTING_INT, "2000", 1, 10000000, FIELD(http.rate_burst),
+     .help = "calls that a key which was quiet may make at once"},
+    {"http.streams_per_key", SETTING_INT, "1000", 1, 1000000, FIELD(http.streams_per_key),
+     .help = "event streams open at a time for each key"},
+
+    {"server.url", SETTING_URL, DERIVED, .schemes = "http,https", ENV("SANDBOX_SERVICE_URL"),
+     .help = "where commands find the server; from http.listen if not set"},
+    {"auth.key", SETTING_API_KEY, FIELD(key), ENV("E2B_API_KEY"), .secret = true,
+     .help = "API key of clients"},
+    {"events.retention", SETTING_DURATION, "30d", SECOND, 3650 * DAY, FIELD(events_retention_ms),
+     .help = "how long events are kept"},
+    {"log.level", SETTING_LOG_LEVELS, "info", FIELD(log_levels), ENV("COOP_LOG"), .flag = "log",
+     .flag_value = "LEVELS", .help = "log levels, such as info,http=debug"},
+    {"database.url", SETTING_DATABASE, "sqlite:coop.db", DERIVED, ENV("DATABASE_URL"),
+     .help = "sqlite:FILE (from the data folder), or a PostgreSQL URL"},
+
+    {"redis.url", SETTING_URL, LATER("Redis"), .schemes = "redis,rediss", ENV("REDIS_URL"),
+     .help = "Redis server"},
+    {"nats.url", SETTING_URL, LATER("NATS"), .schemes = "nats,tls,ws,wss", ENV("NATS_URL"),
+     .help = "NATS server"},
+    {"rooms.persistence", SETTING_URL, LATER("rooms"), .schemes = "redis,rediss", ENV("ROOM_PERSISTENCE"),
+     .help = "where rooms are kept"},
+    {"rooms.websocket_url", SETTING_URL, LATER("rooms"), .schemes = "ws,wss", ENV("WEBSOCKET_URL"),
+     .help = "where agents find their room"},
+    {"board.api_url", SETTING_URL, LATER("the board"), .schemes = "http,https", ENV("NEXT_PUBLIC_API_URL"),
+     .help = "where the board finds the API"},
+    {"board.events_url", SETTING_URL, LATER("the board"), .schemes = "http,https", ENV("NEXT_PUBLIC_SSE_URL"),
+     .help = "where the board finds the events"},
+
+    {"boxes.lifetime", SETTING_DURATION, "1h", SECOND, DAY, LATER("boxes"),
+     ENV("MAX_SANDBOX_LIFETIME", UNIT_MS), .help = "how long a box lives unless it is renewed"},
+    {"templates.default", SETTING_WORD, LATER("templates"), ENV("E2B_TEMPLATE_ID"),
+     .help = "template of a box that names none"},
+    {"templates.coder", SETTING_WORD, LATER("templates"), ENV("E2B_TEMPLATE_CODER"),
+     .help = "template of coders"},
+    {"templates.reviewer", SETTING_WORD, LATER("templates"), ENV("E2B_TEMPLATE_REVIEWER"),
+     .help = "template of reviewers"},
+    {"templates.tester", SETTING_WORD, LATER("templates"), ENV("E2B_TEMPLATE_TESTER"),
+     .help = "template of testers"},
+    {"interpreter.timeout", SETTING_DURATION, "30s", 1, DAY, LATER("the code interpreter"),
+     ENV("E2B_TIMEOUT", UNIT_MS), .help = "time for one execution"},
+    {"interpreter.retries", SETTING_INT, "3", 0, 100, LATER("the code interpreter"), ENV("E2B_MAX_RETRIES"),
+     .help = "attempts after a failed execution"},
+
+    {"team.agents_per_task", SETTING_INT, "5", 1, 1000, LATER("teams"), ENV("MAX_AGENTS_PER_TASK"),
+     .help = "agents on one task"},
+    {"team.concurrent_tasks", SETTING_INT, "3", 1, 1000, LATER("teams"), ENV("MAX_CONCURRENT_TASKS"),
+     .help = "tasks worked on at a time"},
+
+    {"github.token", SETTING_WORD, LATER("the forge"), ENV("GITHUB_TOKEN"), .secret = true,
+     .help = "token for GitHub"},
+    {"github.org", SETTING_WORD, LATER("the forge"), ENV("GITHUB_ORG"), .help = "organisation"},
+    {"github.owner", SETTING_WORD, LATER("the forge"), ENV("GITHUB_REPO_OWNER"),
+     .help = "owner of the default repository"},
+    {"github.repo", SETTING_WORD, LATER("the forge"), TWO_ENVS("GITHUB_REPO_NAME", "GITHUB_REPO"),
+     .help = "default repository"},
+    {"github.agent_prefix", SETTING_WORD, LATER("the forge"), ENV("GITHUB_AGENT_PREFIX"),
+     .help = "start of agents' account names"},
+
+    {"agent.task_id", SETTING_WORD, LATER("agents"), TWO_ENVS("TASK_ID", "CURRENT_TASK_ID"),
+     .help = "task of an agent"},
+    {"agent.role", SETTING_WORD, LATER("agents"), ENV("AGENT_ROLE"), .help = "role of an agent"},
+    {"agent.room_id", SETTING_WORD, LATER("agents"), ENV("ROOM_ID"), .help = "room of an agent"},
+    {"agent.main_id", SETTING_WORD, LATER("agents"), ENV("MAIN_AGENT_ID"),
+     .help = "agent that leads the task"},
+    {"agent.git_username", SETTING_STRING, LATER("agents"), ENV("GIT_USERNAME"),
+     .help = "name on an agent's commits"},
+    {"agent.git_email", SETTING_WORD, LATER("agents"), ENV("GIT_EMAIL"),
+     .help = "address on an agent's commits"},
+    {"agent.ssh_key", SETTING_PATH, LATER("agents"), ENV("SSH_KEY_PATH"), .help = "key file of an agent"},
+};
+/* clang-format on */
+
+const size_t n_settings = G_N_ELEMENTS(settings);
+
+const Setting *
+setting_find(const char *name)
+{
+    for (size_t i = 0; i < n_settings; i++) {
+        if (strcmp(settings[i].name, name) == 0)
+            return &settings[i];
+    }
+    return NULL;
+}
+
+const Setting *
+setting_find_flag(const char *flag)
+{
+    for (size_t i = 0; i < n_settings; i++) {
+        if (g_strcmp0(settings[i].flag, flag) == 0)
+            return &settings[i];
+    }
+    return NULL;
+}
+
+bool
+setting_is_list(const Setting *setting)
+{
+    return setting->type == SETTING_ADDRESSES || setting->type == SETTING_HOSTS ||
+           setting->type == SETTING_ORIGINS;
+}
+
+char *
+setting_dup_env_name(const Setting *setting)
+{
+    g_autofree char *upper = g_ascii_strup(setting->name, -1);
+
+    return g_strconcat("COOP_", g_strdelimit(upper, ".", '_'), NULL);
+}

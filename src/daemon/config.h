@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+#include <glib.h>
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <sys/socket.h>
+
+/* The configuration: defaults, then /etc/coop/config.yaml, then config.yaml in the data
+ * folder, then the environment, then options; the last one that names a setting decides.
+ * Every source is checked, also where a later one overrides it, and everything that is wrong
+ * is reported at once.
+ *
+ * The rows are in config-table.c; a setting the daemon uses has a member here. */
+
+typedef struct ConfigHttp {
+    const char *const *listen; /* as written; `addresses` is what to open */
+    bool compat;
+    const char *const *allowed_hosts;   /* lower case, with or without a port */
+    const char *const *allowed_origins; /* lower case */
+    gint64 max_connections;
+    gint64 header_timeout_ms;
+    gint64 idle_timeout_ms;
+    gint64 body_limit;
+    gint64 rate_per_key; /* requests a second */
+    gint64 rate_burst;
+    gint64 streams_per_key;
+} ConfigHttp;
+
+typedef struct ConfigAddress {
+    struct sockaddr_storage addr;
+    socklen_t addr_len;
+    bool compat;   /* one of the ports that --compat adds */
+    char text[64]; /* "127.0.0.1:8003", "[::1]:8003" */
+} ConfigAddress;
+
+typedef struct ConfigPrivate ConfigPrivate;
+
+/* Strings and lists are borrowed from the Config. */
+typedef struct Config {
+    const char *home;
+    ConfigHttp http;
+    gint64 events_retention_ms;
+    const char *log_levels;    /* for log_set_levels() */
+    const char *key;           /* the API key of E2B_API_KEY, or NULL */
+    const char *server_url;    /* where commands find the server; never NULL */
+    const char *database_file; /* SQLite */
+    GArray *addresses;         /* of ConfigAddress: listen, then the compat ports */
+    GPtrArray *notices;        /* of char *: accepted, but the user should know */
+    ConfigPrivate *priv;
+} Config;
+
+typedef struct ConfigFlag {
+    const char *name; /* of the setting */
+    const char *value;
+    const char *shown_as; /* "--listen" */
+} ConfigFlag;
+
+typedef struct ConfigSpec {
+    const char *system_file; /* NULL: CONFIG_SYSTEM_FILE */
+    const char *const *env;  /* "NAME=value"; NULL: the process's own */
+    const ConfigFlag *flags;
+    size_t n_flags;
+} ConfigSpec;
+
+#define CONFIG_SYSTEM_FILE "/etc/coop/config.yaml"
+#define CONFIG_FILE_NAME "config.yaml" /* in the data folder */
+
+/* ERR_INVALID with one line for each problem. */
+Config *config_load(const ConfigSpec *spec, GError **error);
+void config_free(Config *config);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Config, config_free)
+
+typedef struct ConfigEntry {
+    const struct Setting *setting;
+    char *value;  /* as shown; NULL: not set */
+    char *origin; /* "default", "/etc/coop/config.yaml:3", "environment E2B_TIMEOUT", "option --listen" */
+} ConfigEntry;
+
+/* Of ConfigEntry *, in the order of the table. */
+GPtrArray *config_entries(const Config *config);
