@@ -28,20 +28,24 @@ step_done() {
 }
 
 # ninja redraws one line on a terminal; elsewhere one line for each tenth of the work will do.
-# Whatever is not ninja's own status is a compiler's message and is shown.
+# Whatever is not ninja's own status is a compiler's message and is shown; what meson says when it
+# is run again is shown only if it does not come to its end.
 run_ninja() {
     if [ -t 1 ]; then
         ninja "$@"
         return
     fi
     NINJA_STATUS='[%p %f/%t] ' ninja "$@" | awk '
-        /^ninja: (Entering|no work)/ { next }
+        /^The Meson build system/ { held = "" ; hold = 1 }
+        hold { held = held $0 "\n"; if (/^Found ninja/) { hold = 0; held = "" } next }
+        /^ninja: (Entering|no work)/ || /^Cleaning\.\.\. / { next }
         /^\[ *[0-9]+% / {
             pct = $0; sub(/^\[ */, "", pct); tenth = int(pct / 10)
             if (tenth > shown) { shown = tenth; print "    " $0; fflush() }
             next
         }
-        { print; fflush() }'
+        { print; fflush() }
+        END { printf "%s", held }'
 }
 
 compiler() {
