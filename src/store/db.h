@@ -27,6 +27,7 @@ typedef struct DbSpec {
     GMainContext *context; /* where `done` runs; NULL: the default one */
     guint readers;         /* reader threads; 0: 2 */
     guint queue_max;       /* jobs waiting, per direction; 0: 8192 */
+    guint busy_ms;         /* how long a lock of another process is waited for; 0: DB_BUSY_MS */
 } DbSpec;
 
 /* Blocks: for start-up.  Applies the migrations that are missing, each in its own

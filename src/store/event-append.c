@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "store/event-writer.h"
+#include "store/tx.h"
+#include "json/json.h"
+
+enum {
+    EVENT_DATA_MAX = 256 * 1024,
+    EVENT_NAME_MAX = 256, /* actor and ids */
+};
+
+void
+event_queue_free(GQueue *events)
+{
+    if (events != NULL)
+        g_queue_free_full(events, (GDestroyNotify)event_unref);
+}
+
+void
+event_writer_clear(EventWriter *w)
+{
+    event_writer_rewind(w, 0);
+}
+
+gint64
+event_writer_mark(const EventWriter *w)
+{
+    const Event *newest = w->pending.tail != NULL ? w->pending.tail->data : NULL;
+
+    return newest != NULL ? newest->seq : 0;
+}
+
+void
+event_writer_rewind(EventWriter *w, gint64 mark)
+{
+    while (event_writer_mark(w) > mark) {
+        Event *event = g_queue_pop_tail(&w->pending);
+
+        w->pending_bytes -= event_size(event);
+        event_unref(event);
+    }
+    w->known = false;
+}
+
+GQueue *
+event_writer_steal(EventWriter *w)
+{
+    if (w->pending.length == 0)
+        return NULL;
+    GQueue *events = g_queue_new();
+    *events = w->pending;
+    g_queue_init(&w->pending);
+    w->pending_bytes = 0;
+    return events;
+}
+
+static void
+keep_pending(EventWriter *w, Event *event)
+{
+    g_queue_push_tail(&w->pending, event);
+    w->pending_bytes += event_size(event);
+    while (w->pending.length > EVENT_RING_MAX ||
+           (w->pending_bytes > EVENT_RING_BYTES_MAX && w->pending.length > 1)) {
+        Event *oldest = g_queue_pop_head(&w->pending);
+
+        w->pending_bytes -= event_size(oldest);
+        event_unref(oldest);
+    }
+}
+
+static bool
+load_head(DbTx *tx, GError **error)
+{
+    EventWriter *w = tx->events;
+    g_autoptr(DbRows)
+        rows = db_query(tx, "SELECT seq, hash FROM events ORDER BY seq DESC LIMIT 1", DB_NO_ARGS, error);
+    bool row;
+    size_t len;
+
+    if (rows == NULL || !db_rows_next(rows, &row, error))
+        return false;
+    w->seq = 0;
+    memset(w->hash, 0, EVENT_HASH_LEN);
+    if (row) {
+        const void *hash = db_rows_blob(rows, 1, &len);
+
+        if (len != EVENT_HASH_LEN)
+            return err_set(error, ERR_INTERNAL, "the newest event's hash is damaged");
+        memcpy(w->hash, hash, EVENT_HASH_LEN);
+        w->seq = db_rows_int(rows, 0);
+    }
+    w->known = true;
+    return true;
+}
+
+static bool
+check_name(const char *what, const char *text, GError **error)
+{
+    if (text != NULL && (strlen(text) > EVENT_NAME_MAX || !g_utf8_validate(text, -1, NULL)))
+        return err_set(error, ERR_INVALID, "an event's %s must be UTF-8 of at most %d bytes", what,
+                       EVENT_NAME_MAX);
+    return true;
+}
+
+static bool
+check_data(const char *data, GError **error)
+{
+    size_t len = strlen(data);
+
+    if (len > EVENT_DATA_MAX)
+        return err_set(error, ERR_LIMIT, "an event's data has more than %d bytes", EVENT_DATA_MAX);
+    g_autoptr(Json) value = json_decode(data, len, error);
+    if (value == NULL) {
+        g_prefix_error(error, "an event's data: ");
+        return false;
+    }
+    return json_is_object(value) || err_set(error, ERR_INVALID, "an event's data must be a JSON object");
+}
+
+static bool
+check_event(const EventSpec *e, GError **error)
+{
+    g_assert(event_kind_is_known(e->kind));
+    g_assert(e->actor != NULL);
+    return check_name("actor", e->actor, error) && check_name("task_id", e->task_id, error) &&
+           check_name("squad_id", e->squad_id, error) && check_name("box_id", e->box_id, error) &&
+           check_name("execution_id", e->execution_id, error) &&
+           (e->data == NULL || check_data(e->data, error));
+}
+
+static bool
+insert(DbTx *tx, const EventRow *r, const guint8 hash[EVENT_HASH_LEN], GError **error)
+{
+    return db_exec(tx, "INSERT INTO events (" EVENT_COLUMNS ", hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                   DB_ARGS(db_int(r->seq), db_int(r->at_us), db_text(r->kind), db_text(r->actor),
+                           db_text(r->task_id), db_text(r->squad_id), db_text(r->box_id),
+                           db_text(r->execution_id), db_text(r->data), db_blob(hash, EVENT_HASH_LEN)),
+                   error);
+}
+
+bool
+event_append(DbTx *tx, const EventSpec *event, gint64 *ret_seq, GError **error)
+{
+    EventWriter *w = tx->events;
+    guint8 hash[EVENT_HASH_LEN];
+
+    g_assert(w != NULL); /* a read job cannot append */
+    if (!check_event(event, error) || (!w->known && !load_head(tx, error)))
+        return false;
+    /* In valid JSON a line break can only stand between tokens; one line suits every stream. */
+    g_autofree char *data = g_strdelimit(g_strdup(event->data != NULL ? event->data : "{}"), "\r\n", ' ');
+    EventRow row = {
+        .seq = w->seq + 1,
+        .at_us = clock_wall_us(),
+        .kind = event->kind,
+        .actor = event->actor,
+        .task_id = event->task_id,
+        .squad_id = event->squad_id,
+        .box_id = event->box_id,
+        .execution_id = event->execution_id,
+        .data = data,
+    };
+    event_row_hash(&row, w->hash, hash);
+    if (!insert(tx, &row, hash, error))
+        return false;
+    w->seq = row.seq;
+    memcpy(w->hash, hash, EVENT_HASH_LEN);
+    keep_pending(w, event_new(&row));
+    if (ret_seq != NULL)
+        *ret_seq = row.seq;
+    return true;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/events.h"
+
+/* The whole vocabulary, sorted; a test holds the order. */
+static const char *const kinds[] = {
+    "agent.joined",       "agent.left",       "agent.said",       "agent.thought",
+    "backup.made",        "backup.restored",  "box.created",      "box.degraded",
+    "box.expired",        "box.failed",       "box.forked",       "box.killed",
+    "box.paused",         "box.ready",        "box.resumed",      "box.snapshotted",
+    "branch.created",     "budget.exceeded",  "budget.warned",    "checks.ended",
+    "checks.started",     "command.ended",    "command.output",   "command.started",
+    "commit.pushed",      "context.updated",  "council.closed",   "council.opened",
+    "door.allowed",       "door.denied",      "escape.suspected", "git.cloned",
+    "git.failed",         "git.progressed",   "human.answered",   "human.asked",
+    "key.created",        "key.refused",      "key.revoked",      "knowledge.added",
+    "loop.broken",        "merge.conflicted", "message.posted",   "model.called",
+    "opinion.given",      "origin.refused",   "pr.approved",      "pr.closed",
+    "pr.merged",          "pr.opened",        "pr.ready",         "pr.reopened",
+    "pr.updated",         "ranking.given",    "review.requested", "review.submitted",
+    "secret.misdirected", "server.started",   "server.stopped",   "session.opened",
+    "step.ended",         "step.started",     "task.cancelled",   "task.completed",
+    "task.created",       "task.failed",      "task.moved",       "task.planned",
+    "task.retried",       "tests.reported",   "tool.used",        NULL,
+};
+
+const char *const *
+event_kinds(void)
+{
+    return kinds;
+}
+
+static int
+compare(const void *key, const void *item)
+{
+    return strcmp(key, *(const char *const *)item);
+}
+
+bool
+event_kind_is_known(const char *kind)
+{
+    return bsearch(kind, kinds, G_N_ELEMENTS(kinds) - 1, sizeof kinds[0], compare) != NULL;
+}
