@@ -5,6 +5,7 @@
 /* Every command, in the order of the help.  Each has a file of its own name that defines
  * command_NAME. */
 #define COMMANDS(X)                                                                                          \
+    X(start)                                                                                                 \
     X(config)                                                                                                \
     X(help)                                                                                                  \
     X(version)

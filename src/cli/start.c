@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <glib-unix.h>
+#include <pwd.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "cli/commands.h"
+#include "cli/settings.h"
+#include "daemon/supervisor.h"
+
+/* In the order of their start.  As root, a program with a user is told to become that user;
+ * otherwise all run as whoever started us. */
+static const struct {
+    const char *command;
+    const char *user; /* NULL: stays root */
+    SupervisorRestart restart;
+} programs[] = {
+    {"serve", "coop", RESTART_ALWAYS},
+};
+
+typedef struct Start {
+    GMainLoop *loop;
+    Supervisor *supervisor;
+    ExitCode code;
+    char *message;
+} Start;
+
+static void
+on_done(ExitCode code, const char *message, void *data)
+{
+    Start *start = data;
+
+    start->code = code;
+    start->message = g_strdup(message);
+    g_main_loop_quit(start->loop);
+}
+
+static gboolean
+on_signal(gpointer data)
+{
+    Start *start = data;
+
+    supervisor_stop(start->supervisor);
+    return G_SOURCE_CONTINUE;
+}
+
+/* EXIT_CODE_OK, or a message has been printed. */
+static ExitCode
+check_user(Cli *cli, const char *name)
+{
+    const struct passwd *user = getpwnam(name);
+
+    if (geteuid() != 0 && (user == NULL || user->pw_uid != geteuid()))
+        return cli_fail(cli, EXIT_CODE_USAGE, "only root can run the server as user '%s'", name);
+    if (user == NULL)
+        return cli_fail(cli, EXIT_CODE_FAILED,
+                        "there is no user '%s' to run the server as\nFIX: useradd --system --user-group "
+                        "--home-dir /var/lib/coop --shell /usr/sbin/nologin %s",
+                        name, name);
+    if (user->pw_uid == 0)
+        return cli_fail(cli, EXIT_CODE_USAGE, "the server does not run as root: choose another --user");
+    return EXIT_CODE_OK;
+}
+
+static GPtrArray *
+build_argv(Cli *cli, const char *self, const char *command, const char *user, const Config *config)
+{
+    GPtrArray *argv = g_ptr_array_new_with_free_func(g_free);
+
+    g_ptr_array_add(argv, g_strdup(self));
+    g_ptr_array_add(argv, g_strdup(command));
+    g_ptr_array_add(argv, g_strdup("--supervised"));
+    if (user != NULL)
+        g_ptr_array_add(argv, g_strdup_printf("--user=%s", user));
+    if (out_format(cli_out(cli)) == OUT_JSON)
+        g_ptr_array_add(argv, g_strdup("--output=json"));
+    cli_settings_forward(cli, argv);
+    /* Named also where it is the default: that depends on the user. */
+    g_ptr_array_add(argv, g_strdup_printf("--home=%s", config->home));
+    g_ptr_array_add(argv, NULL);
+    return argv;
+}
+
+static ExitCode
+supervise(Cli *cli, const SupervisorProgram *list)
+{
+    g_autoptr(GMainLoop) loop = g_main_loop_new(NULL, FALSE);
+    static const int signals[] = {SIGTERM, SIGINT, SIGHUP};
+    Start start = {.loop = loop};
+    SupervisorSpec spec = {
+        .programs = list,
+        .n_programs = G_N_ELEMENTS(programs),
+        .times = SUPERVISOR_TIMES_INIT,
+        .out_fd = STDOUT_FILENO,
+        .on_done = on_done,
+        .data = &start,
+    };
+    guint sources[G_N_ELEMENTS(signals)];
+
+    signal(SIGPIPE, SIG_IGN); /* whoever reads our lines may go away */
+    start.supervisor = supervisor_new(&spec);
+    for (size_t i = 0; i < G_N_ELEMENTS(signals); i++)
+        sources[i] = g_unix_signal_add(signals[i], on_signal, &start);
+    g_main_loop_run(loop);
+    for (size_t i = 0; i < G_N_ELEMENTS(signals); i++)
+        g_source_remove(sources[i]);
+    supervisor_free(start.supervisor);
+    g_autofree char *message = start.message;
+    return message != NULL ? cli_fail(cli, start.code, "%s", message) : start.code;
+}
+
+static ExitCode
+run_programs(Cli *cli, const char *self, const Config *config)
+{
+    g_autoptr(GPtrArray) argvs = g_ptr_array_new_with_free_func((GDestroyNotify)g_ptr_array_unref);
+    const char *given = cli_option(cli, "user");
+    SupervisorProgram list[G_N_ELEMENTS(programs)];
+
+    for (size_t i = 0; i < G_N_ELEMENTS(programs); i++) {
+        bool switches = programs[i].user != NULL && (given != NULL || geteuid() == 0);
+        const char *user = switches ? (given != NULL ? given : programs[i].user) : NULL;
+        ExitCode code = user != NULL ? check_user(cli, user) : EXIT_CODE_OK;
+
+        if (code != EXIT_CODE_OK)
+            return code;
+        GPtrArray *argv = build_argv(cli, self, programs[i].command, user, config);
+        g_ptr_array_add(argvs, argv);
+        list[i] = (SupervisorProgram){programs[i].command, (const char *const *)argv->pdata,
+                                      programs[i].restart};
+    }
+    return supervise(cli, list);
+}
+
+static ExitCode
+run(Cli *cli)
+{
+    g_autofree char *self = g_file_read_link("/proc/self/exe", NULL);
+    g_autoptr(Config) config = NULL;
+    ExitCode code = cli_config(cli, &config);
+
+    if (code != EXIT_CODE_OK)
+        return code;
+    if (self == NULL)
+        return cli_fail(cli, EXIT_CODE_FAILED, "cannot find this program: /proc is not mounted");
+    log_set_levels(config->log_levels);
+    return run_programs(cli, self, config);
+}
+
+static const CliOption options[] = {
+    {.name = "user", .value = "NAME", .help = "as root, the user to run the server as (default: coop)"},
+    {NULL},
+};
+
+const Command command_start = {
+    .name = "start",
+    .summary = "Start the server and keep it running",
+    .details = "Runs in the foreground; SIGTERM or Ctrl-C stops everything in order, a second one at once.\n"
+               "As root the server runs as an ordinary user; run by an ordinary user, as that user.",
+    .options = options,
+    .settings = CLI_SETTINGS_ALL,
+    .run = run,
+};
