@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+#include <glib.h>
+#include <stdbool.h>
+
+#include "api/rate.h"
+#include "api/session.h"
+#include "http/loop.h"
+#include "http/request.h"
+#include "http/server.h"
+#include "store/db.h"
+#include "store/events.h"
+
+/* Everything that is served on the port.  One table of routes (routes.c), one gate through
+ * which every request passes (gate.c): Host, Origin, route, key, scope, rate. */
+typedef struct Api Api;
+
+typedef struct ApiSpec {
+    HttpLoop *loop; /* borrowed, as are the next three */
+    Db *db;
+    EventLog *events;
+    const char *home;           /* for temporary files of uploads */
+    const char *const *hosts;   /* further names we answer to; NULL: none */
+    const char *const *origins; /* pages that may call us; NULL: none */
+    RateLimit rate;             /* calls per key */
+    guint streams_per_key;
+    guint64 body_max;   /* JSON bodies */
+    guint64 backup_max; /* an uploaded backup */
+} ApiSpec;
+
+Api *api_new(const ApiSpec *spec);
+void api_free(Api *api);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Api, api_free)
+
+/* The HttpHandler of the server; `api` is its data. */
+void api_handle(HttpRequest *request, void *api);
+
+/* So that /stats and /metrics can tell of it. */
+void api_set_server(Api *api, HttpServer *server);
+
+/* Reads the keys and sessions; makes the first admin key when there is none, and keeps it in
+ * `home`/key for its owner.  `extra_secret` (may be NULL) is a key from the environment that
+ * shall work too.  Nothing may be served before `done`. */
+void api_load(Api *api, const char *extra_secret, DbDone done, void *data);
+
+/* A ticket for a one-time link that signs a browser in as admin; false before any admin key
+ * exists. */
+bool api_ticket(Api *api, char ret_ticket[TICKET_LEN + 1]);
+
+/* A part that works less well than it should, shown in /health; `reason` NULL: it is well
+ * again. */
+void api_set_degraded(Api *api, const char *part, const char *reason);

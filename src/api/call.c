@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/call.h"
+
+#include <string.h>
+
+#include "api/state.h"
+#include "base/err.h"
+#include "base/log.h"
+
+/* The only place where kinds of errors become HTTP statuses. */
+static const int statuses[ERR_KIND_MAX] = {
+    [ERR_INVALID] = 400,     [ERR_DENIED] = 403,   [ERR_NOT_FOUND] = 404, [ERR_CONFLICT] = 409,
+    [ERR_LIMIT] = 429,       [ERR_FULL] = 507,     [ERR_TIMEOUT] = 504,   [ERR_CANCELLED] = 499,
+    [ERR_UNAVAILABLE] = 503, [ERR_INTERNAL] = 500,
+};
+
+int
+error_status(const GError *error)
+{
+    return statuses[err_kind(error)];
+}
+
+static void
+set_common_headers(HttpRequest *request)
+{
+    http_response_header(request, "Cache-Control", "no-store");
+    http_response_header(request, "X-Content-Type-Options", "nosniff");
+    http_response_header(request, "Referrer-Policy", "no-referrer");
+}
+
+void
+respond_error(HttpRequest *request, int status, const char *message)
+{
+    g_autoptr(Json) body = json_pack("{s:i, s:s, s:s}", "code", status, "message", message, "request_id",
+                                     http_request_id(request));
+    g_autofree char *text = json_encode(body);
+
+    set_common_headers(request);
+    if (status == 429 || status == 503)
+        http_response_header(request, "Retry-After", "1");
+    http_respond_text(request, status, "application/json", text);
+}
+
+void
+call_respond_error(ApiCall *call, const GError *error)
+{
+    int status = error_status(error);
+
+    if (status >= 500)
+        log_error("api", "a call failed", log_str("id", http_request_id(call->request)),
+                  log_str("path", http_request_path(call->request)), log_gerror(error));
+    respond_error(call->request, status,
+                  status == 500 ? "something went wrong inside; the log has it under this request id"
+                                : error->message);
+}
+
+void
+call_respond_json(ApiCall *call, int status, Json *value)
+{
+    g_autoptr(Json) owned = value;
+    g_autofree char *text = json_encode(owned);
+
+    set_common_headers(call->request);
+    http_respond_text(call->request, status, "application/json", text);
+}
+
+void
+call_respond_empty(ApiCall *call)
+{
+    set_common_headers(call->request);
+    http_respond(call->request, 204, NULL, NULL, 0);
+}
+
+/* ---- reading ---- */
+
+typedef struct BodyRead {
+    ApiCall *call;
+    CallBodyFunc func;
+    void *data;
+} BodyRead;
+
+static void
+respond_body_error(ApiCall *call, const GError *error)
+{
+    ErrKind kind = err_kind(error);
+
+    if (kind == ERR_LIMIT)
+        respond_error(call->request, 413, error->message);
+    else if (kind == ERR_TIMEOUT)
+        respond_error(call->request, 408, error->message);
+    else
+        call_respond_error(call, error);
+}
+
+static void
+on_body(HttpRequest *request, const guint8 *body, size_t n, const GError *error, void *data)
+{
+    g_autofree BodyRead *read = data;
+    g_autoptr(GError) bad = NULL;
+
+    if (error != NULL) {
+        respond_body_error(read->call, error);
+        return;
+    }
+    /* No body at all is an object without members: curl -X POST needs no -d '{}'. */
+    g_autoptr(Json) value = n == 0 ? json_object() : json_decode(body, n, &bad);
+    if (value == NULL) {
+        call_respond_error(read->call, bad);
+        return;
+    }
+    read->func(read->call, value, read->data);
+}
+
+static bool
+has_json_type(HttpRequest *request)
+{
+    const char *type = http_request_header(request, "Content-Type");
+
+    return type != NULL && g_ascii_strncasecmp(type, "application/json", 16) == 0 &&
+           (type[16] == '\0' || type[16] == ';' || type[16] == ' ');
+}
+
+void
+call_read_json(ApiCall *call, CallBodyFunc func, void *data)
+{
+    const char *coding = http_request_header(call->request, "Content-Encoding");
+
+    if (coding != NULL && g_ascii_strcasecmp(coding, "identity") != 0) {
+        respond_error(call->request, 415, "compressed bodies are not read");
+        return;
+    }
+    /* A form of a foreign page can only send the simple types. */
+    if (call->caller.kind == CALLER_SESSION && http_request_has_body(call->request) &&
+        !has_json_type(call->request)) {
+        respond_error(call->request, 415, "the body must be sent as application/json");
+        return;
+    }
+    BodyRead *read = g_new0(BodyRead, 1);
+    *read = (BodyRead){.call = call, .func = func, .data = data};
+    http_request_read_all(call->request, call->api->body_max, on_body, read);
+}

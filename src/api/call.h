@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+#include <glib.h>
+#include <stdbool.h>
+
+#include "api/keyring.h"
+#include "api/scope.h"
+#include "http/request.h"
+#include "http/router.h"
+#include "json/json.h"
+
+typedef struct Api Api;
+typedef struct ApiRoute ApiRoute;
+
+/* Who is calling, as the gate found out. */
+typedef enum CallerKind {
+    CALLER_NOBODY,
+    CALLER_KEY,
+    CALLER_SESSION, /* a browser; stands for the key it signed in with */
+    CALLER_LOCAL,   /* the control socket, by the owner of the server or root */
+} CallerKind;
+
+typedef struct Caller {
+    CallerKind kind;
+    Scopes scopes;
+    char key_id[ID_UUID_LEN + 1]; /* "" for NOBODY and LOCAL */
+    char actor[ID_UUID_LEN + 8];  /* for events: "key:…", "local", "nobody" */
+} Caller;
+
+/* One request that passed the gate.  Lives as long as the request. */
+typedef struct ApiCall {
+    Api *api;
+    HttpRequest *request; /* borrowed: the call is the request's data */
+    const ApiRoute *route;
+    RouteMatch match;
+    Caller caller;
+    bool counts_stream;
+} ApiCall;
+
+/* What stands between a request and its handler for one resource's routes.  `scopes` 0 is
+ * allowed only with ROUTE_PUBLIC. */
+typedef enum RouteFlags {
+    ROUTE_PUBLIC = 1 << 0, /* no key: health, the page's files, what checks a signature itself */
+    ROUTE_STREAM = 1 << 1, /* counts against the caller's streams, not its rate alone */
+} RouteFlags;
+
+struct ApiRoute {
+    const char *method; /* NULL ends a table */
+    const char *pattern;
+    Scopes scopes; /* one of these is needed; admin always will do */
+    unsigned flags;
+    void (*handle)(ApiCall *call);
+};
+
+static inline const char *
+call_param(const ApiCall *call, const char *name)
+{
+    return route_match_param(&call->match, name);
+}
+
+/* ---- answering ---- */
+
+/* Takes `value`. */
+void call_respond_json(ApiCall *call, int status, Json *value);
+void call_respond_empty(ApiCall *call); /* 204 */
+/* {"code", "message", "request_id"}; the status follows from the error's kind.  Messages of
+ * internal errors go to the log, not out. */
+void call_respond_error(ApiCall *call, const GError *error);
+/* The same without a call, for the gate. */
+void respond_error(HttpRequest *request, int status, const char *message);
+int error_status(const GError *error);
+
+/* ---- reading ---- */
+
+/* A JSON object of at most the configured size.  On failure the error was answered already
+ * and `func` is not called; `body` is borrowed. */
+typedef void (*CallBodyFunc)(ApiCall *call, Json *body, void *data);
+void call_read_json(ApiCall *call, CallBodyFunc func, void *data);

@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The one way in.  Every request passes these checks in this order, and the first that fails
+ * answers:
+ *
+ *     Host      421   a name that is not ours (DNS rebinding)
+ *     Origin    403   a page that is not ours and not configured
+ *     path      400   not an origin-form target, a broken escape, dots
+ *     key       401   unless the route is public
+ *     route     404, 405
+ *     fetch     403   a cookie on a request that another site caused
+ *     scope     403
+ *     rate      429
+ *
+ * A route without a rule cannot exist: api_new() asserts that each has scopes or is marked
+ * public, and a test walks the whole table with every kind of caller. */
+#include <string.h>
+#include <unistd.h>
+
+#include "api/state.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "http/url.h"
+
+static void
+call_free(gpointer data)
+{
+    ApiCall *call = data;
+
+    route_match_clear(&call->match);
+    g_free(call);
+}
+
+static void
+note_refusal(ApiCall *call, const char *kind, const char *why)
+{
+    HttpRequest *r = call->request;
+    Refusal refusal = {
+        .kind = kind,
+        .address = http_request_peer(r)->address,
+        .method = http_request_method(r),
+        .path = http_request_path(r),
+        .why = why,
+        .origin = http_request_header(r, "Origin"),
+    };
+
+    refusal_note(call->api->refusals, &refusal);
+}
+
+/* ---- Host and Origin ---- */
+
+static bool
+check_host(ApiCall *call)
+{
+    const char *host = http_request_header(call->request, "Host");
+
+    if (host != NULL &&
+        origin_host_allowed(call->api->origins, host, http_request_peer(call->request)->local_port))
+        return true;
+    api_meter_refuse(call->api->meter, METER_HOST);
+    note_refusal(call, "origin.refused", "host");
+    respond_error(call->request, 421, "this server does not answer to that name; see http.allowed_hosts");
+    return false;
+}
+
+static bool
+refuse_origin(ApiCall *call, const char *why)
+{
+    api_meter_refuse(call->api->meter, METER_ORIGIN);
+    note_refusal(call, "origin.refused", why);
+    respond_error(call->request, 403, "requests from this page's origin are not accepted");
+    return false;
+}
+
+static OriginKind
+kind_of_origin(ApiCall *call)
+{
+    return origin_kind(call->api->origins, http_request_header(call->request, "Origin"),
+                       http_request_header(call->request, "Host"));
+}
+
+static void
+allow_listed_origin(ApiCall *call)
+{
+    http_response_header(call->request, "Access-Control-Allow-Origin",
+                         http_request_header(call->request, "Origin"));
+}
+
+/* Only pages on the configured list are told that they may ask. */
+static bool
+answer_preflight(ApiCall *call)
+{
+    HttpRequest *r = call->request;
+
+    if (strcmp(http_request_method(r), "OPTIONS") != 0 ||
+        http_request_header(r, "Access-Control-Request-Method") == NULL)
+        return false;
+    http_response_header(r, "Access-Control-Allow-Methods", "GET, HEAD, POST, PUT, PATCH, DELETE");
+    http_response_header(r, "Access-Control-Allow-Headers",
+                         "Authorization, X-API-Key, Content-Type, Last-Event-ID");
+    http_response_header(r, "Access-Control-Max-Age", "600");
+    http_respond(r, 204, NULL, NULL, 0);
+    return true;
+}
+
+static bool
+check_origin(ApiCall *call)
+{
+    OriginKind kind = kind_of_origin(call);
+
+    if (origin_has_listed(call->api->origins))
+        http_response_header(call->request, "Vary", "Origin");
+    if (http_request_header_count(call->request, "Origin") > 1 || kind == ORIGIN_FOREIGN)
+        return refuse_origin(call, "origin");
+    if (kind != ORIGIN_LISTED)
+        return true;
+    allow_listed_origin(call);
+    return !answer_preflight(call);
+}
+
+/* ---- who is it ---- */
+
+static bool
+refuse_key(ApiCall *call, const char *why)
+{
+    if (why != NULL) {
+        api_meter_refuse(call->api->meter, METER_KEY);
+        note_refusal(call, "key.refused", why);
+    }
+    http_response_header(call->request, "WWW-Authenticate", "Bearer realm=\"coop\"");
+    respond_error(call->request, 401,
+                  why != NULL ? "this key is not valid; 'coop key' prints the one of this server"
+                              : "a key is needed: X-API-Key: e2b_… or Authorization: Bearer e2b_…; "
+                                "'coop key' prints it");
+    return false;
+}
+
+static void
+set_caller(ApiCall *call, CallerKind kind, const Key *key)
+{
+    Caller *c = &call->caller;
+
+    c->kind = kind;
+    c->scopes = key != NULL ? key->scopes : SCOPE_ADMIN;
+    if (key == NULL) {
+        g_strlcpy(c->actor, "local", sizeof c->actor);
+        return;
+    }
+    g_strlcpy(c->key_id, key->id, sizeof c->key_id);
+    g_snprintf(c->actor, sizeof c->actor, "key:%s", key->id);
+}
+
+/* The secret a request presents, NULL: none.  `*ret_odd` is set when it presents two. */
+static const char *
+presented_secret(HttpRequest *r, bool *ret_odd)
+{
+    const char *plain = http_request_header(r, "X-API-Key");
+    const char *bearer = http_request_header(r, "Authorization");
+
+    *ret_odd = http_request_header_count(r, "X-API-Key") + http_request_header_count(r, "Authorization") > 1;
+    if (plain != NULL)
+        return plain;
+    if (bearer == NULL)
+        return NULL;
+    return g_ascii_strncasecmp(bearer, "Bearer ", 7) == 0 ? bearer + 7 : "";
+}
+
+static const char *
+session_key(ApiCall *call)
+{
+    const char *header = http_request_header(call->request, "Cookie");
+    g_autofree char *cookie = header != NULL ? http_cookie_get(header, SESSION_COOKIE) : NULL;
+
+    return cookie != NULL ? session_find(call->api->sessions, cookie) : NULL;
+}
+
+static bool
+is_local_owner(const HttpPeer *peer)
+{
+    return peer->is_unix && (peer->uid == 0 || peer->uid == geteuid());
+}
+
+/* False: answered. */
+static bool
+find_caller(ApiCall *call)
+{
+    const char *why = NULL;
+    bool odd;
+    const char *secret = presented_secret(call->request, &odd);
+
+    if (odd)
+        return refuse_key(call, "two keys");
+    if (secret != NULL) {
+        Key *key = key_ring_find(call->api->keys, secret, &why);
+
+        if (key == NULL)
+            return refuse_key(call, why);
+        set_caller(call, CALLER_KEY, key);
+        return true;
+    }
+    if (is_local_owner(http_request_peer(call->request))) {
+        set_caller(call, CALLER_LOCAL, NULL);
+        return true;
+    }
+    const char *id = session_key(call);
+    Key *key = id != NULL ? key_ring_by_id(call->api->keys, id) : NULL;
+    if (key != NULL && key->revoked_us == 0) {
+        key->used = true;
+        set_caller(call, CALLER_SESSION, key);
+    }
+    return true;
+}
+
+Key *
+caller_key(Api *api, const Caller *caller)
+{
+    return caller->key_id[0] != '\0' ? key_ring_by_id(api->keys, caller->key_id) : NULL;
+}
+
+static bool
+is_safe_method(const char *method)
+{
+    return strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0 || strcmp(method, "OPTIONS") == 0;
+}
+
+/* A cookie travels by itself, so its request must be one that our own page made. */
+static bool
+check_fetch(ApiCall *call)
+{
+    HttpRequest *r = call->request;
+    const char *site = http_request_header(r, "Sec-Fetch-Site");
+    bool own = kind_of_origin(call) == ORIGIN_SELF;
+
+    if (call->caller.kind != CALLER_SESSION)
+        return true;
+    if (site != NULL && strcmp(site, "same-origin") != 0 && strcmp(site, "none") != 0)
+        return refuse_origin(call, "fetch-site");
+    if (own || (site != NULL && strcmp(site, "same-origin") == 0 && kind_of_origin(call) == ORIGIN_NONE))
+        return true;
+    if (is_safe_method(http_request_method(r)) && http_request_header(r, "Upgrade") == NULL)
+        return true;
+    return refuse_origin(call, "no origin");
+}
+
+/* ---- what may it ---- */
+
+static bool
+check_scope(ApiCall *call)
+{
+    if (scopes_allow(call->caller.scopes, call->route->scopes))
+        return true;
+    api_meter_refuse(call->api->meter, METER_SCOPE);
+    g_autofree char *need = scopes_format(call->route->scopes != 0 ? call->route->scopes : SCOPE_ADMIN);
+    g_autofree char *text = g_strdup_printf("this key may not do that; it needs the scope %s", need);
+    respond_error(call->request, 403, text);
+    return false;
+}
+
+static bool
+check_rate(ApiCall *call)
+{
+    Key *key = caller_key(call->api, &call->caller);
+    guint wait_ms;
+
+    if (key == NULL || rate_take(&key->rate, &call->api->rate, clock_mono_us(), &wait_ms))
+        return true;
+    api_meter_refuse(call->api->meter, METER_RATE);
+    respond_error(call->request, 429, "too many calls with this key; see http.rate_per_key");
+    return false;
+}
+
+static void
+stream_over(ApiCall *call)
+{
+    Key *key = caller_key(call->api, &call->caller);
+
+    if (key != NULL && key->streams > 0)
+        key->streams--;
+}
+
+static bool
+check_streams(ApiCall *call)
+{
+    Key *key = caller_key(call->api, &call->caller);
+
+    if ((call->route->flags & ROUTE_STREAM) == 0 || key == NULL)
+        return true;
+    if (key->streams >= call->api->streams_per_key) {
+        api_meter_refuse(call->api->meter, METER_RATE);
+        respond_error(call->request, 429, "too many open streams with this key; see http.streams_per_key");
+        return false;
+    }
+    key->streams++;
+    call->counts_stream = true;
+    return true;
+}
+
+/* ---- the way through ---- */
+
+static void
+on_over(HttpRequest *request, const HttpOutcome *outcome, void *data)
+{
+    ApiCall *call = data;
+    guint row = call->route != NULL ? call->match.row : call->api->routes->len;
+
+    if (call->counts_stream)
+        stream_over(call);
+    api_meter_count(call->api->meter, row, outcome->complete ? outcome->status : 0, outcome->duration_us);
+    log_debug("http", "request", log_str("id", http_request_id(request)),
+              log_str("method", http_request_method(request)), log_str("path", http_request_path(request)),
+              log_int("status", outcome->status), log_int("us", outcome->duration_us),
+              log_str("actor", call->caller.actor));
+}
+
+static bool
+find_route(ApiCall *call)
+{
+    HttpRequest *r = call->request;
+    RouteResult result = router_match(call->api->router, http_request_method(r), http_request_path(r),
+                                      &call->match);
+    bool is_public = false;
+
+    if (result == ROUTE_BAD) {
+        respond_error(r, 400, "the path is not valid");
+        return false;
+    }
+    if (result == ROUTE_FOUND) {
+        call->route = call->api->routes->pdata[call->match.row];
+        is_public = (call->route->flags & ROUTE_PUBLIC) != 0;
+    }
+    /* Who has no key does not learn which paths exist. */
+    if (!is_public && call->caller.kind == CALLER_NOBODY)
+        return refuse_key(call, NULL);
+    if (result == ROUTE_NO_PATH) {
+        respond_error(r, 404, "there is nothing at this path; /openapi.json lists what there is");
+    } else if (result == ROUTE_NO_METHOD) {
+        http_response_header(r, "Allow", call->match.allow);
+        respond_error(r, 405, "this path does not take that method; see the Allow header");
+    }
+    return result == ROUTE_FOUND;
+}
+
+static void
+pass(ApiCall *call)
+{
+    if (!check_host(call) || !check_origin(call) || !find_caller(call) || !find_route(call))
+        return;
+    bool is_public = (call->route->flags & ROUTE_PUBLIC) != 0;
+    if (!check_fetch(call) || (!is_public && !check_scope(call)) || !check_rate(call) || !check_streams(call))
+        return;
+    call->route->handle(call);
+}
+
+void
+api_handle(HttpRequest *request, void *api)
+{
+    ApiCall *call = g_new0(ApiCall, 1);
+
+    call->api = api;
+    call->request = request;
+    g_strlcpy(call->caller.actor, "nobody", sizeof call->caller.actor);
+    http_request_set_data(request, call, call_free);
+    http_request_on_over(request, on_over, call);
+    pass(call);
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/routes.h"
+#include "api/state.h"
+#include "base/clock.h"
+#include "base/version.h"
+
+/* Tiers that this version can have.  A tier is said to be there only when it is. */
+static const struct {
+    const char *name, *reason;
+} absent_tiers[] = {
+    {"native", "this version has no keeper yet"},
+    {"gvisor", "not part of this version"},
+    {"microvm", "not part of this version"},
+};
+
+static Json *
+list_tiers(void)
+{
+    Json *tiers = json_array();
+
+    for (size_t i = 0; i < G_N_ELEMENTS(absent_tiers); i++)
+        json_array_append_new(tiers, json_pack("{s:s, s:b, s:s}", "name", absent_tiers[i].name, "available",
+                                               0, "reason", absent_tiers[i].reason));
+    return tiers;
+}
+
+static Json *
+list_degraded(Api *api)
+{
+    Json *parts = json_array();
+    DbStats db;
+    GHashTableIter iter;
+    gpointer part, reason;
+
+    db_stats(api->db, &db);
+    if (db.degraded)
+        json_array_append_new(parts, json_pack("{s:s, s:s}", "part", "store", "reason",
+                                               "the last write failed: is the disk full?"));
+    g_hash_table_iter_init(&iter, api->degraded);
+    while (g_hash_table_iter_next(&iter, &part, &reason))
+        json_array_append_new(parts, json_pack("{s:s, s:s}", "part", part, "reason", reason));
+    return parts;
+}
+
+static void
+get_health(ApiCall *call)
+{
+    Api *api = call->api;
+    Json *degraded = list_degraded(api);
+    const char *status = json_array_size(degraded) == 0 ? "ok" : "degraded";
+
+    call_respond_json(call, 200,
+                      json_pack("{s:s, s:s, s:s, s:I, s:o, s:o}", "status", status, "service", "coop",
+                                "version", version_number(), "uptime_s",
+                                (json_int_t)((clock_mono_us() - api->started_us) / G_USEC_PER_SEC), "tiers",
+                                list_tiers(), "degraded", degraded));
+}
+
+const ApiRoute health_routes[] = {
+    {"GET", "/health", 0, ROUTE_PUBLIC, get_health},
+    {NULL},
+};

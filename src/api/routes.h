@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+#include "api/call.h"
+
+/* One table per resource, in the file of that name. */
+extern const ApiRoute backup_routes[];
+extern const ApiRoute events_routes[];
+extern const ApiRoute health_routes[];
+extern const ApiRoute keys_routes[];
+extern const ApiRoute metrics_routes[];
+extern const ApiRoute openapi_routes[];
+extern const ApiRoute page_routes[];
+extern const ApiRoute session_routes[];
+extern const ApiRoute stats_routes[];

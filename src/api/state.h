@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+#include <glib.h>
+#include <stdbool.h>
+
+#include "api/api.h"
+#include "api/call.h"
+#include "api/keyring.h"
+#include "api/meter.h"
+#include "api/origin.h"
+#include "api/refusal.h"
+#include "api/session.h"
+#include "http/router.h"
+
+/* What the files of this folder share; nobody outside includes it. */
+struct Api {
+    HttpLoop *loop;
+    Db *db;
+    EventLog *events;
+    HttpServer *server; /* NULL until it is there */
+    char *home;
+    OriginRules *origins;
+    KeyRing *keys;
+    SessionBook *sessions;
+    RefusalLog *refusals;
+    ApiMeter *meter;
+    Router *router;
+    GPtrArray *routes;    /* const ApiRoute*; a row of the router is an index */
+    GHashTable *degraded; /* part -> reason, both owned */
+    RateLimit rate;
+    guint streams_per_key;
+    guint64 body_max, backup_max;
+    gint64 started_us; /* monotonic */
+    guint flush_source;
+    bool restoring;
+};
+
+/* Every table of routes, NULL-terminated. */
+const ApiRoute *const *api_route_tables(void);
+
+/* The key behind a caller; NULL for NOBODY, LOCAL, or one that is gone. */
+Key *caller_key(Api *api, const Caller *caller);
