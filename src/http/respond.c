@@ -115,7 +115,10 @@ http_response_header(HttpRequest *request, const char *name, const char *value)
     g_assert(is_plain_text(name) && is_plain_text(value));
     if (request->extra == NULL)
         request->extra = g_string_sized_new(128);
-    g_string_append_printf(request->extra, "%s: %s\r\n", name, value);
+    g_string_append(request->extra, name);
+    g_string_append_len(request->extra, ": ", 2);
+    g_string_append(request->extra, value);
+    g_string_append_len(request->extra, "\r\n", 2);
     g_assert(request->extra->len < HTTP_HEAD_MAX);
 }
 

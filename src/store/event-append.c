@@ -8,7 +8,7 @@
 #include "json/json.h"
 
 enum {
-    EVENT_DATA_MAX = 256 * 1024,
+    EVENT_DATA_MAX = 32 * 1024,
     EVENT_NAME_MAX = 256, /* actor and ids */
 };
 
