@@ -6,6 +6,7 @@
  * command_NAME. */
 #define COMMANDS(X)                                                                                          \
     X(start)                                                                                                 \
+    X(serve)                                                                                                 \
     X(config)                                                                                                \
     X(help)                                                                                                  \
     X(version)

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/serve.h"
+
+#include <errno.h>
+#include <glib-unix.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "api/api.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/version.h"
+#include "daemon/home.h"
+#include "daemon/listen.h"
+#include "daemon/privilege.h"
+#include "http/server.h"
+#include "store/db.h"
+#include "store/events.h"
+
+enum {
+    STOP_MS = 10000, /* for answers under way, after that they are cut */
+    PRUNE_S = 3600,
+    BACKUP_MAX_GIB = 64, /* an uploaded backup */
+};
+
+typedef struct Server {
+    const Config *config;
+    const ServeOptions *options;
+    GMainLoop *main;
+    int lock_fd;
+    GArray *tcp_fds; /* int, opened while we may still be root; taken by the server */
+    HttpLoop *loop;
+    Db *db;
+    EventLog *events;
+    Api *api;
+    HttpServer *http;
+    bool stopping;
+    GError *error; /* why the loop ended, NULL: as asked */
+} Server;
+
+/* ---- before the loop ---- */
+
+static void
+raise_fd_limit(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &limit); /* fewer connections then */
+}
+
+static bool
+open_tcp(Server *s, GError **error)
+{
+    for (guint i = 0; i < s->config->addresses->len; i++) {
+        const ConfigAddress *a = &g_array_index(s->config->addresses, ConfigAddress, i);
+        g_autoptr(GError) failed = NULL;
+        int fd = listen_tcp(a, &failed);
+
+        /* A machine without IPv6 has no [::1], which nobody asked for by name. */
+        if (fd < 0 && a->addr.ss_family == AF_INET6 && (errno == EADDRNOTAVAIL || errno == EAFNOSUPPORT)) {
+            log_info("daemon", "no IPv6 here", log_str("address", a->text));
+            continue;
+        }
+        if (fd < 0) {
+            g_propagate_error(error, g_steal_pointer(&failed));
+            return false;
+        }
+        g_array_append_val(s->tcp_fds, fd);
+    }
+    if (s->tcp_fds->len == 0)
+        return err_set(error, ERR_INVALID, "there is no address to listen on");
+    return true;
+}
+
+static bool
+take_place(Server *s, GError **error)
+{
+    g_auto(RunAs) as = {0};
+
+    umask(0077);
+    raise_fd_limit();
+    if (!run_as_find(s->options->user, &as, error) || !home_prepare(s->config->home, as.uid, as.gid, error))
+        return false;
+    s->lock_fd = home_lock(s->config->home, as.uid, as.gid, error);
+    if (s->lock_fd < 0 || !open_tcp(s, error) || !run_as_enter(&as, error))
+        return false;
+    /* After the change of user, which clears it. */
+    if (s->options->supervised && prctl(PR_SET_PDEATHSIG, SIGTERM) < 0)
+        return err_errno(error, "follow the supervisor");
+    return true;
+}
+
+static bool
+open_store(Server *s, GError **error)
+{
+    DbSpec spec = {.path = s->config->database_file};
+
+    s->db = db_open(&spec, error);
+    if (s->db == NULL)
+        return false;
+    s->events = event_log_new(s->db, error);
+    return s->events != NULL;
+}
+
+static void
+make_api(Server *s)
+{
+    const ConfigHttp *h = &s->config->http;
+    g_auto(GStrv) hosts = listen_host_names(s->config);
+    ApiSpec spec = {
+        .loop = s->loop,
+        .db = s->db,
+        .events = s->events,
+        .home = s->config->home,
+        .hosts = (const char *const *)hosts,
+        .origins = h->allowed_origins,
+        .rate = {.per_second = (guint)h->rate_per_key, .burst = (guint)h->rate_burst},
+        .streams_per_key = (guint)h->streams_per_key,
+        .body_max = (guint64)h->body_limit,
+        .backup_max = (guint64)BACKUP_MAX_GIB << 30,
+    };
+
+    s->api = api_new(&spec);
+}
+
+static bool
+add_listener(Server *s, int fd, const char *name, GError **error)
+{
+    HttpListenerSpec spec = {.name = name};
+
+    return http_server_listen(s->http, fd, &spec, error) != NULL;
+}
+
+static bool
+make_http(Server *s, GError **error)
+{
+    const ConfigHttp *h = &s->config->http;
+    HttpServerSpec spec = {
+        .loop = s->loop, .limits = HTTP_LIMITS_INIT, .handler = api_handle, .data = s->api};
+    g_autofree char *path = home_control_socket(s->config->home);
+
+    spec.limits.connections = (guint)h->max_connections;
+    spec.limits.header_ms = (guint)h->header_timeout_ms;
+    spec.limits.idle_ms = (guint)h->idle_timeout_ms;
+    s->http = http_server_new(&spec);
+    api_set_server(s->api, s->http);
+    int control = listen_unix(path, error);
+    if (control < 0 || !add_listener(s, control, "control", error))
+        return false;
+    for (guint i = 0; i < s->tcp_fds->len; i++) {
+        int *fd = &g_array_index(s->tcp_fds, int, i);
+
+        if (!add_listener(s, g_steal_fd(fd), "tcp", error))
+            return false;
+    }
+    return true;
+}
+
+/* ---- events of our own life ---- */
+
+static bool
+write_life_event(DbTx *tx, void *data, GError **error)
+{
+    g_autofree char *text = g_strdup_printf("{\"version\":\"%s\",\"pid\":%d}", version_number(), getpid());
+    EventSpec event = {.kind = data, .actor = "coop", .data = text};
+
+    return event_append(tx, &event, NULL, error);
+}
+
+static void
+append_life_event(Server *s, const char *kind)
+{
+    db_write(s->db, write_life_event, NULL, (gpointer)(guintptr)kind, NULL);
+}
+
+static gboolean
+prune(gpointer data)
+{
+    Server *s = data;
+
+    event_log_prune(s->events, clock_wall_us() - s->config->events_retention_ms * 1000, NULL, NULL);
+    return G_SOURCE_CONTINUE;
+}
+
+/* ---- the loop ---- */
+
+static void
+end(Server *s, const GError *error)
+{
+    if (error != NULL && s->error == NULL)
+        s->error = g_error_copy(error);
+    g_main_loop_quit(s->main);
+}
+
+static void
+announce(Server *s)
+{
+    const ConfigAddress *first = &g_array_index(s->config->addresses, ConfigAddress, 0);
+    char ticket[TICKET_LEN + 1];
+    g_autofree char *address = g_strdup_printf("http://%s", first->text);
+    g_autofree char *link = NULL;
+
+    if (api_ticket(s->api, ticket))
+        link = g_strdup_printf("%s/#ticket=%s", address, ticket);
+    log_info("daemon", "ready", log_str("address", address), log_str("home", s->config->home),
+             log_str("version", version_number()));
+    if (s->options->ready != NULL)
+        s->options->ready(address, link, s->options->data);
+}
+
+static void
+on_loaded(void *data, const GError *error)
+{
+    Server *s = data;
+    g_autoptr(GError) failed = NULL;
+
+    if (error != NULL) {
+        end(s, error);
+    } else if (!make_http(s, &failed)) {
+        end(s, failed);
+    } else {
+        append_life_event(s, "server.started");
+        prune(s);
+        announce(s);
+    }
+}
+
+static void
+on_drained(void *data)
+{
+    end(data, NULL);
+}
+
+static gboolean
+on_stop_deadline(gpointer data)
+{
+    log_warn("daemon", "answers under way were cut", log_int("after_ms", STOP_MS));
+    end(data, NULL);
+    return G_SOURCE_REMOVE;
+}
+
+static gboolean
+on_stop_signal(gpointer data)
+{
+    Server *s = data;
+
+    if (s->stopping)
+        return G_SOURCE_CONTINUE;
+    s->stopping = true;
+    log_info("daemon", "stopping");
+    if (s->http == NULL) {
+        end(s, NULL);
+        return G_SOURCE_CONTINUE;
+    }
+    append_life_event(s, "server.stopped");
+    g_timeout_add(STOP_MS, on_stop_deadline, s);
+    http_server_drain(s->http, on_drained, s);
+    return G_SOURCE_CONTINUE;
+}
+
+static gboolean
+on_dump_signal(gpointer data)
+{
+    Server *s = data;
+    HttpStats h = {0};
+    DbStats d;
+    EventStats e;
+
+    if (s->http != NULL)
+        http_server_stats(s->http, &h);
+    db_stats(s->db, &d);
+    event_log_stats(s->events, &e);
+    log_info("daemon", "state", log_int("connections", h.connections), log_int("requests", h.requests_active),
+             log_int("streams", h.streams), log_int("writes_waiting", d.writes_waiting),
+             log_int("reads_waiting", d.reads_waiting), log_int("followers", e.cursors),
+             log_int("last_seq", e.last_seq), log_int("ring_bytes", e.ring_bytes));
+    return G_SOURCE_CONTINUE;
+}
+
+static void
+run_loop(Server *s)
+{
+    const guint sources[] = {
+        g_unix_signal_add(SIGTERM, on_stop_signal, s),
+        g_unix_signal_add(SIGINT, on_stop_signal, s),
+        g_unix_signal_add(SIGUSR1, on_dump_signal, s),
+        g_timeout_add_seconds(PRUNE_S, prune, s),
+    };
+
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGHUP, SIG_IGN);
+    api_load(s->api, s->config->key, on_loaded, s);
+    g_main_loop_run(s->main);
+    for (size_t i = 0; i < G_N_ELEMENTS(sources); i++)
+        g_source_remove(sources[i]);
+}
+
+static void
+server_clear(Server *s)
+{
+    /* The order of who uses whom: answers first, then the jobs they started, then what those
+     * report to. */
+    http_server_free(s->http);
+    event_log_free(s->events);
+    db_close(s->db);
+    api_free(s->api);
+    http_loop_free(s->loop);
+    for (guint i = 0; i < s->tcp_fds->len; i++) {
+        if (g_array_index(s->tcp_fds, int, i) >= 0)
+            close(g_array_index(s->tcp_fds, int, i));
+    }
+    g_array_unref(s->tcp_fds);
+    g_main_loop_unref(s->main);
+    if (s->lock_fd >= 0)
+        close(s->lock_fd);
+}
+
+bool
+serve_run(const Config *config, const ServeOptions *options, GError **error)
+{
+    Server s = {.config = config, .options = options, .lock_fd = -1};
+
+    s.main = g_main_loop_new(NULL, FALSE);
+    s.tcp_fds = g_array_new(FALSE, FALSE, sizeof(int));
+    bool ok = take_place(&s, error) && open_store(&s, error);
+    if (ok) {
+        s.loop = http_loop_new(NULL);
+        make_api(&s);
+        run_loop(&s);
+        if (s.error != NULL) {
+            g_propagate_error(error, g_steal_pointer(&s.error));
+            ok = false;
+        }
+    }
+    server_clear(&s);
+    return ok;
+}
