@@ -75,6 +75,7 @@ api_free(Api *api)
     g_ptr_array_unref(api->routes);
     g_hash_table_unref(api->degraded);
     g_free(api->home);
+    g_free(api->health);
     g_free(api);
 }
 
@@ -91,6 +92,7 @@ api_set_degraded(Api *api, const char *part, const char *reason)
         g_hash_table_remove(api->degraded, part);
     else
         g_hash_table_replace(api->degraded, g_strdup(part), g_strdup(reason));
+    g_clear_pointer(&api->health, g_free);
 }
 
 static void

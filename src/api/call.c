@@ -55,13 +55,19 @@ call_respond_error(ApiCall *call, const GError *error)
 }
 
 void
+call_respond_text(ApiCall *call, int status, const char *json)
+{
+    set_common_headers(call->request);
+    http_respond_text(call->request, status, "application/json", json);
+}
+
+void
 call_respond_json(ApiCall *call, int status, Json *value)
 {
     g_autoptr(Json) owned = value;
     g_autofree char *text = json_encode(owned);
 
-    set_common_headers(call->request);
-    http_respond_text(call->request, status, "application/json", text);
+    call_respond_text(call, status, text);
 }
 
 void

@@ -60,6 +60,8 @@ call_param(const ApiCall *call, const char *name)
 
 /* ---- answering ---- */
 
+/* JSON as text. */
+void call_respond_text(ApiCall *call, int status, const char *json);
 /* Takes `value`. */
 void call_respond_json(ApiCall *call, int status, Json *value);
 void call_respond_empty(ApiCall *call); /* 204 */

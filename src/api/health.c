@@ -42,18 +42,31 @@ list_degraded(Api *api)
     return parts;
 }
 
+static char *
+describe(Api *api, gint64 uptime_s)
+{
+    Json *degraded = list_degraded(api);
+    const char *status = json_array_size(degraded) == 0 ? "ok" : "degraded";
+    g_autoptr(Json) health = json_pack("{s:s, s:s, s:s, s:I, s:o, s:o}", "status", status, "service", "coop",
+                                       "version", version_number(), "uptime_s", (json_int_t)uptime_s, "tiers",
+                                       list_tiers(), "degraded", degraded);
+
+    return json_encode(health);
+}
+
+/* Probes ask often, and the answer changes once a second at most. */
 static void
 get_health(ApiCall *call)
 {
     Api *api = call->api;
-    Json *degraded = list_degraded(api);
-    const char *status = json_array_size(degraded) == 0 ? "ok" : "degraded";
+    gint64 uptime_s = (clock_mono_us() - api->started_us) / G_USEC_PER_SEC;
 
-    call_respond_json(call, 200,
-                      json_pack("{s:s, s:s, s:s, s:I, s:o, s:o}", "status", status, "service", "coop",
-                                "version", version_number(), "uptime_s",
-                                (json_int_t)((clock_mono_us() - api->started_us) / G_USEC_PER_SEC), "tiers",
-                                list_tiers(), "degraded", degraded));
+    if (api->health == NULL || api->health_s != uptime_s) {
+        g_free(api->health);
+        api->health = describe(api, uptime_s);
+        api->health_s = uptime_s;
+    }
+    call_respond_text(call, 200, api->health);
 }
 
 const ApiRoute health_routes[] = {

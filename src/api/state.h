@@ -31,6 +31,8 @@ struct Api {
     guint streams_per_key;
     guint64 body_max, backup_max;
     gint64 started_us; /* monotonic */
+    char *health;      /* the answer of this second; NULL: none yet */
+    gint64 health_s;
     guint flush_source;
     bool restoring;
 };

@@ -110,7 +110,7 @@ url_query_get(const char *query, const char *name, char **ret_value, GError **er
     Pair pair;
 
     while (next_pair(&cursor, &pair)) {
-        bool same;
+        bool same = false;
 
         if (!name_is(&pair, name, &same, error))
             return false;
