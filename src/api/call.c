@@ -31,7 +31,9 @@ set_common_headers(HttpRequest *request)
 void
 respond_error(HttpRequest *request, int status, const char *message)
 {
-    g_autoptr(Json) body = json_pack("{s:i, s:s, s:s}", "code", status, "message", message, "request_id",
+    /* Messages quote what was sent, cut at a byte; JSON wants whole characters. */
+    g_autofree char *valid = g_utf8_make_valid(message, -1);
+    g_autoptr(Json) body = json_pack("{s:i, s:s, s:s}", "code", status, "message", valid, "request_id",
                                      http_request_id(request));
     g_autofree char *text = json_encode(body);
 
