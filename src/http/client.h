@@ -16,10 +16,10 @@ typedef struct HttpCallSpec {
     const char *const *headers; /* "Name: value", …, NULL; may be NULL */
     const void *body;           /* copied; NULL: none */
     size_t body_len;
-    int body_fd;         /* a regular file to send instead of `body`; borrowed; -1: none */
-    guint connect_ms;    /* 0: 10 s */
-    guint first_byte_ms; /* until the answer's head; 0: none */
-    guint stall_ms;      /* without a byte of the answer; 0: none */
+    int body_fd;         /* a regular file to send whole instead of `body`; borrowed; -1: none */
+    guint connect_ms;    /* name, connection and TLS, and waiting for a place; 0: 10 s */
+    guint first_byte_ms; /* until the answer's head, from the last byte sent; 0: none */
+    guint stall_ms;      /* without a byte of the answer's body, unless stopped; 0: none */
     guint total_ms;      /* 0: none */
 } HttpCallSpec;
 #define HTTP_CALL_SPEC_INIT                                                                                  \
@@ -27,14 +27,19 @@ typedef struct HttpCallSpec {
         .body_fd = -1                                                                                        \
     }
 
+/* From inside any of these, calls may be started, resumed and cancelled, this one included;
+ * the client may be freed; and the loop may be run: what comes for this call meanwhile waits
+ * until the callback returns. */
 typedef struct HttpCallHandler {
     /* The head is complete.  May be NULL. */
     void (*head)(HttpCall *call, int status, void *ctx);
-    /* All bytes are taken.  False: stop until http_call_resume(). */
+    /* All bytes are taken.  False: stop, `done` included, until http_call_resume(); one that
+     * was called from inside counts. */
     bool (*data)(HttpCall *call, const guint8 *bytes, size_t n, void *ctx);
     /* Exactly once; the call is freed after it returns.  `error` NULL: a whole answer came,
      * whatever its status.  ERR_TIMEOUT, ERR_UNAVAILABLE (no connection), ERR_INVALID
-     * (the answer made no sense or was cut). */
+     * (the answer made no sense or was cut), ERR_CONFLICT (the file became shorter).  The
+     * message names the host and the stage. */
     void (*done)(HttpCall *call, int status, const GError *error, void *ctx);
 } HttpCallHandler;
 
@@ -42,12 +47,13 @@ HttpClient *http_client_new(GMainContext *context);
 void http_client_free(HttpClient *client); /* cancels what is under way */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HttpClient, http_client_free)
 
-/* The callbacks come from the loop, never from inside this call.  NULL only for a spec that
- * cannot be used (a bad URL). */
+/* The callbacks come from the loop, never from inside this call.  Nothing of the spec is
+ * needed afterwards.  NULL only for one that cannot be used (a bad URL, method or header). */
 HttpCall *http_client_call(HttpClient *client, const HttpCallSpec *spec, const HttpCallHandler *handler,
                            void *ctx, GError **error);
 /* `done` is not called; the call is freed. */
 void http_call_cancel(HttpCall *call);
 void http_call_resume(HttpCall *call);
-/* A header of the answer; NULL: none.  Valid in and after `head`. */
+/* The first header of that name of the answer; NULL: none.  To be asked in and after `head`;
+ * what is returned lives as long as the call. */
 const char *http_call_header(HttpCall *call, const char *name);

@@ -21,4 +21,11 @@ enum {
     HTTP_LISTENERS_MAX = 4096, /* a door has one per box */
     HTTP_ACCEPT_BATCH = 64,
     HTTP_EVENT_BATCH = 64,
+
+    HTTP_CLIENT_CONNECTIONS_MAX = 512, /* open at once; further calls wait, within their deadline */
+    HTTP_CLIENT_PER_HOST_MAX = 256,
+    HTTP_CLIENT_KEEP_MAX = 128,     /* with more open than this, an unused one is closed */
+    HTTP_CLIENT_IN_MAX = 64 * 1024, /* bytes of an answer held for one call; curl hands on 16 KiB at once */
+    HTTP_CLIENT_URL_MAX = HTTP_TARGET_MAX,
+    HTTP_CLIENT_CONNECT_MS = 10000,
 };
