@@ -196,7 +196,8 @@ end_head(Multipart *mp, GError **error)
 static bool
 is_blank_line(const GString *head)
 {
-    return head->len == CRLF_LEN || memcmp(head->str + head->len - 4, "\r\n", CRLF_LEN) == 0;
+    return head->len == CRLF_LEN ||
+           (head->len >= 2 * CRLF_LEN && memcmp(head->str + head->len - 2 * CRLF_LEN, "\r\n", CRLF_LEN) == 0);
 }
 
 static bool

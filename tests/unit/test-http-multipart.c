@@ -187,6 +187,7 @@ static const Case heads[] = {
     {"Content-Disposition: form-data; name=a\r\n fold: x\r\n", NULL,
      "part 1: a header line is not 'Name: value'"},
     {"Content-Disposition : form-data; name=a\r\n", NULL, "part 1: a header line is not 'Name: value'"},
+    {"x\r\n", NULL, "part 1: a header line is not 'Name: value'"},
     {"no colon\r\n", NULL, "part 1: a header line is not 'Name: value'"},
     {": x\r\n", NULL, "part 1: a header line is not 'Name: value'"},
     {"Content-Disposition: form-data; name=a\n", NULL, "part 1: a header line does not end with CRLF"},
