@@ -392,7 +392,10 @@ has_folded_line(HttpParser *p, const guint8 *bytes, size_t n)
 static HttpParseResult
 fail(HttpParser *p, llhttp_errno_t e)
 {
-    if (e == HPE_INVALID_VERSION)
+    bool spoken = p->llhttp.http_major == 1 && p->llhttp.http_minor <= 1;
+
+    /* llhttp 9 also calls a bare line feed after a good version an invalid version. */
+    if (e == HPE_INVALID_VERSION && !spoken)
         bad(p, 505, "only HTTP/1.0 and HTTP/1.1 are spoken here");
     else
         bad(p, 400, "the request is not valid HTTP");
