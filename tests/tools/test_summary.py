@@ -44,6 +44,8 @@ CASES = [
      '1 passed, 1 failed, 0 skipped'),
     ('bail out', [entry('a', 'ERROR', '1..3\nok 1 /a\nBail out! no\n')], 1,
      '1 passed, 1 failed, 0 skipped'),
+    ('bail out after a bad point', [entry('a', 'ERROR', '1..3\nok 1 /a\nnot ok /b\nBail out!\n', -6)], 1,
+     '1 passed, 1 failed, 0 skipped'),
     ('all skipped', [entry('a', 'SKIP', '1..0 # SKIP no kernel\n')], 1, '0 passed, 0 failed, 1 skipped'),
     ('exit 77', [entry('a', 'SKIP', 'no such tool\n', 77), entry('b')], 0, '1 passed, 0 failed, 1 skipped'),
     ('timeout', [entry('a', 'TIMEOUT', '', -15)], 1, '0 passed, 1 failed, 0 skipped'),
