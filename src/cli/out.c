@@ -279,8 +279,7 @@ out_raw(Out *out, const char *text)
     put(out, text);
 }
 
-static char *
-valid_text(const char *fmt, va_list ap)
+static char *G_GNUC_PRINTF(1, 0) valid_text(const char *fmt, va_list ap)
 {
     g_autofree char *text = g_strdup_vprintf(fmt, ap);
 
