@@ -7,9 +7,11 @@
 #define COMMANDS(X)                                                                                          \
     X(start)                                                                                                 \
     X(serve)                                                                                                 \
+    X(doctor)                                                                                                \
     X(config)                                                                                                \
     X(help)                                                                                                  \
-    X(version)
+    X(version)                                                                                               \
+    X(probe)
 
 #define COMMAND_DECLARE(name) extern const Command command_##name;
 COMMANDS(COMMAND_DECLARE)

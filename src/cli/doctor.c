@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "cli/commands.h"
+#include "cli/settings.h"
+#include "daemon/probe.h"
+
+typedef struct Doctor {
+    GMainLoop *loop;
+    Out *out;
+    bool all_needed;
+} Doctor;
+
+static const OutStyle styles[PROBE_STATE_MAX] = {
+    [PROBE_OK] = OUT_GOOD, [PROBE_DEGRADED] = OUT_WARN, [PROBE_MISSING] = OUT_BAD};
+
+static void
+show_text(Out *out, const GPtrArray *results)
+{
+    guint counts[PROBE_STATE_MAX] = {0};
+    size_t width = 0;
+
+    for (guint i = 0; i < results->len; i++)
+        width = MAX(width, strlen(((const ProbeResult *)results->pdata[i])->name));
+    for (guint i = 0; i < results->len; i++) {
+        const ProbeResult *r = results->pdata[i];
+        bool advice = r->need == PROBE_ADVICE && r->state != PROBE_OK;
+
+        counts[r->state] += !advice;
+        out_text(out, styles[r->state], "%-8s", advice ? "advice" : probe_state_name(r->state));
+        out_text(out, OUT_PLAIN, "  %-*s  %s\n", (int)width, r->name, r->detail);
+        if (r->fix != NULL)
+            out_text(out, OUT_PLAIN, "%*sFIX: %s\n", 10, "", r->fix);
+    }
+    out_text(out, OUT_BOLD, "\n%u ok, %u degraded, %u missing\n", counts[PROBE_OK], counts[PROBE_DEGRADED],
+             counts[PROBE_MISSING]);
+}
+
+static void
+show_json(Out *out, const GPtrArray *results)
+{
+    g_autoptr(Json) list = json_array();
+
+    for (guint i = 0; i < results->len; i++) {
+        const ProbeResult *r = results->pdata[i];
+
+        json_array_append_new(list, json_pack("{s:s,s:s,s:s,s:s,s:s?}", "name", r->name, "need",
+                                              probe_need_name(r->need), "state", probe_state_name(r->state),
+                                              "detail", r->detail, "fix", r->fix));
+    }
+    g_autoptr(Json) value = json_pack("{s:b,s:O}", "ok", (int)probe_all_needed(results), "probes", list);
+    out_json(out, value);
+}
+
+static void
+on_done(const GPtrArray *results, void *data)
+{
+    Doctor *doctor = data;
+
+    if (out_format(doctor->out) == OUT_JSON)
+        show_json(doctor->out, results);
+    else
+        show_text(doctor->out, results);
+    doctor->all_needed = probe_all_needed(results);
+    g_main_loop_quit(doctor->loop);
+}
+
+static ExitCode
+run(Cli *cli)
+{
+    g_autofree char *self = g_file_read_link("/proc/self/exe", NULL);
+    g_autoptr(Config) config = NULL;
+    ExitCode code = cli_config(cli, &config);
+
+    if (code != EXIT_CODE_OK)
+        return code;
+    if (self == NULL)
+        return cli_fail(cli, EXIT_CODE_FAILED, "cannot find this program: /proc is not mounted");
+    g_autoptr(GMainLoop) loop = g_main_loop_new(NULL, FALSE);
+    Doctor doctor = {.loop = loop, .out = cli_out(cli)};
+    g_autoptr(ProbeRun)
+        probe = probe_run_new(&(ProbeSpec){.program = self, .home = config->home}, on_done, &doctor);
+    g_main_loop_run(loop);
+    return doctor.all_needed ? EXIT_CODE_OK : EXIT_CODE_FAILED;
+}
+
+const Command command_doctor = {
+    .name = "doctor",
+    .summary = "Look at what this machine offers, and how to get what is missing",
+    .details =
+        "Each problem has a line FIX with what to do. The exit code is 0 when nothing is missing that\n"
+        "boxes need; what is only degraded works, but less well.",
+    .settings = CLI_SETTINGS_HOME,
+    .run = run,
+};

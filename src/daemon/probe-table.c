@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/probe-private.h"
+
+/* An `arg` is what the probe is about; for a program `extra` is the Debian package that has
+ * it, for a sysctl what it closes; `number` is the least value that is good. */
+/* clang-format off */
+const Probe probes[] = {
+    {"kernel", PROBE_NEEDED, false, probe_kernel},
+    {"user-namespaces", PROBE_NEEDED, true, probe_userns},
+    {"max-user-namespaces", PROBE_NEEDED, false, probe_max_userns},
+    {"userns-clone", PROBE_NEEDED, false, probe_userns_clone},
+    {"apparmor-userns", PROBE_NEEDED, false, probe_apparmor},
+    {"sub-ids", PROBE_NEEDED, false, probe_sub_ids},
+    {"overlay", PROBE_NEEDED, true, probe_overlay},
+    {"seccomp", PROBE_NEEDED, true, probe_seccomp},
+    {"seccomp-notify", PROBE_WANTED, true, probe_seccomp_notify},
+    {"no-new-privs", PROBE_NEEDED, true, probe_no_new_privs},
+    {"landlock", PROBE_WANTED, false, probe_landlock},
+    {"cgroups", PROBE_WANTED, false, probe_cgroup},
+    {"loop-devices", PROBE_WANTED, false, probe_loop},
+    {"kvm", PROBE_WANTED, false, probe_kvm},
+    {"data-folder", PROBE_NEEDED, false, probe_data_folder},
+    {"disk", PROBE_NEEDED, false, probe_disk},
+    {"open-files", PROBE_WANTED, false, probe_open_files},
+    {"inotify", PROBE_WANTED, false, probe_inotify},
+    {"clock", PROBE_WANTED, false, probe_clock},
+    {"git", PROBE_NEEDED, false, probe_program, "git", "git"},
+    {"mmdebstrap", PROBE_WANTED, false, probe_program, "mmdebstrap", "mmdebstrap"},
+    {"mkfs.ext4", PROBE_WANTED, false, probe_program, "mkfs.ext4", "e2fsprogs"},
+    {"qemu", PROBE_WANTED, false, probe_program, "qemu-system-x86_64", "qemu-system-x86"},
+    {"runsc", PROBE_WANTED, false, probe_program, "runsc", "runsc"},
+    {"kernel.unprivileged_bpf_disabled", PROBE_ADVICE, false, probe_sysctl,
+     "kernel/unprivileged_bpf_disabled", "programs of boxes cannot load BPF", 1},
+    {"kernel.io_uring_disabled", PROBE_ADVICE, false, probe_sysctl,
+     "kernel/io_uring_disabled", "a frequent source of kernel flaws is closed", 2},
+    {"kernel.kptr_restrict", PROBE_ADVICE, false, probe_sysctl,
+     "kernel/kptr_restrict", "kernel addresses stay secret", 1},
+    {"kernel.dmesg_restrict", PROBE_ADVICE, false, probe_sysctl,
+     "kernel/dmesg_restrict", "the kernel's log stays with root", 1},
+    {"kernel.yama.ptrace_scope", PROBE_ADVICE, false, probe_sysctl,
+     "kernel/yama/ptrace_scope", "programs cannot debug their neighbours", 1},
+    {"kernel.kexec_load_disabled", PROBE_ADVICE, false, probe_sysctl,
+     "kernel/kexec_load_disabled", "the running kernel cannot be replaced", 1},
+    {"fs.protected_symlinks", PROBE_ADVICE, false, probe_sysctl,
+     "fs/protected_symlinks", "links planted in /tmp are not followed", 1},
+    {"fs.protected_hardlinks", PROBE_ADVICE, false, probe_sysctl,
+     "fs/protected_hardlinks", "nobody links to files of others", 1},
+    {"fs.protected_fifos", PROBE_ADVICE, false, probe_sysctl,
+     "fs/protected_fifos", "pipes planted in /tmp are not opened", 1},
+    {"fs.protected_regular", PROBE_ADVICE, false, probe_sysctl,
+     "fs/protected_regular", "files planted in /tmp are not opened", 1},
+    {"net.core.bpf_jit_harden", PROBE_ADVICE, false, probe_sysctl,
+     "net/core/bpf_jit_harden", "compiled BPF is blinded", 2},
+    {"vm.unprivileged_userfaultfd", PROBE_ADVICE, false, probe_sysctl_off,
+     "vm/unprivileged_userfaultfd", "a helper of many kernel exploits is closed", 0},
+    {"dev.tty.legacy_tiocsti", PROBE_ADVICE, false, probe_sysctl_off,
+     "dev/tty/legacy_tiocsti", "programs cannot type into their terminal", 0},
+    {"swap", PROBE_ADVICE, false, probe_swap},
+    {"smt", PROBE_ADVICE, false, probe_smt},
+};
+/* clang-format on */
+
+const size_t n_probes = G_N_ELEMENTS(probes);
