@@ -279,7 +279,10 @@ out_raw(Out *out, const char *text)
     put(out, text);
 }
 
-static char *G_GNUC_PRINTF(1, 0) valid_text(const char *fmt, va_list ap)
+static char *valid_text(const char *fmt, va_list ap) G_GNUC_PRINTF(1, 0);
+
+static char *
+valid_text(const char *fmt, va_list ap)
 {
     g_autofree char *text = g_strdup_vprintf(fmt, ap);
 
