@@ -56,7 +56,7 @@ typedef struct DbListener {
 
 struct Db {
     const Backend *backend;
-    const MigrationList *migrations;
+    MigrationList migrations;
     char *path;
     guint busy_ms;
     guint queue_max;

@@ -27,7 +27,7 @@ db_new(const DbSpec *spec, const MigrationList *migrations)
     Db *db = g_new0(Db, 1);
 
     db->backend = &backend_sqlite;
-    db->migrations = migrations;
+    db->migrations = *migrations;
     db->path = g_strdup(spec->path);
     db->busy_ms = spec->busy_ms != 0 ? spec->busy_ms : DB_BUSY_MS;
     db->queue_max = spec->queue_max != 0 ? spec->queue_max : QUEUE_DEFAULT;
@@ -47,7 +47,7 @@ connect_all(Db *db, GError **error)
 {
     if ((db->writer.conn = connect_to(db, BACKEND_WRITE, error)) == NULL)
         return false;
-    if (!migrate(db->backend, db->writer.conn, db->migrations, error)) {
+    if (!migrate(db->backend, db->writer.conn, &db->migrations, error)) {
         g_prefix_error(error, "database '%s': ", db->path);
         return false;
     }

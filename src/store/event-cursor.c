@@ -49,6 +49,8 @@ struct EventCursor {
     guint epoch;
     bool failed;
 };
+/* There may be ten thousand of them, idle. */
+G_STATIC_ASSERT(sizeof(EventCursor) <= 128);
 
 static void
 move_to(EventCursor *c, GQueue *queue)

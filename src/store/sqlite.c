@@ -393,8 +393,11 @@ check_pages(BackendConn *c, bool all, GError **error)
         return true;
     BackendStmt *s = prepare(c, "PRAGMA quick_check(1)", error);
     bool row = false, ok = s != NULL && step(s, &row, error);
-    if (ok && (!row || g_strcmp0(column_text(s, 0), "ok") != 0))
-        ok = err_set(error, ERR_INTERNAL, "the database file is damaged: %s", row ? column_text(s, 0) : "");
+    if (ok && (!row || g_strcmp0(column_text(s, 0), "ok") != 0)) {
+        g_autofree char *what = g_strdelimit(g_strdup(row ? column_text(s, 0) : ""), "\n", ' ');
+
+        ok = err_set(error, ERR_INTERNAL, "the database file is damaged: %s", what);
+    }
     if (s != NULL)
         finish(s);
     return ok;

@@ -144,7 +144,7 @@ prepare_staging(Db *db, const char *staging, EventBounds *ret_bounds, GError **e
 
     if (conn == NULL)
         return false;
-    bool ok = check_not_empty(db, conn, error) && migrate(be, conn, db->migrations, error) &&
+    bool ok = check_not_empty(db, conn, error) && migrate(be, conn, &db->migrations, error) &&
               load_bounds(db, conn, ret_bounds, error);
     be->close(conn);
     return ok;
