@@ -10,10 +10,11 @@ StoreBench *
 store_bench_new(void)
 {
     StoreBench *b = g_new0(StoreBench, 1);
-    g_autoptr(GError) error = NULL;
 
-    b->dir = g_dir_make_tmp("coop-store-XXXXXX", &error);
-    g_assert_no_error(error);
+    /* In memory where possible: a unit test syncs often and proves nothing about a disk. */
+    const char *top = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : g_get_tmp_dir();
+    b->dir = g_build_filename(top, "coop-store-XXXXXX", NULL);
+    g_assert_nonnull(g_mkdtemp(b->dir));
     b->path = g_build_filename(b->dir, "coop.db", NULL);
     return b;
 }
