@@ -7,10 +7,7 @@
 #include "store/tx.h"
 #include "json/json.h"
 
-enum {
-    EVENT_DATA_MAX = 32 * 1024,
-    EVENT_NAME_MAX = 256, /* actor and ids */
-};
+enum { EVENT_NAME_MAX = 256 }; /* actor and ids */
 
 void
 event_queue_free(GQueue *events)

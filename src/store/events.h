@@ -23,6 +23,9 @@ typedef struct EventSpec {
     const char *data;                                       /* a JSON object as text; NULL: {} */
 } EventSpec;
 
+/* Longer data is ERR_LIMIT: an event fits into one pull of a stream. */
+enum { EVENT_DATA_MAX = 32 * 1024 };
+
 /* Inside a write job.  The time is the server's; `ret_seq` may be NULL. */
 bool event_append(DbTx *tx, const EventSpec *event, gint64 *ret_seq, GError **error);
 
