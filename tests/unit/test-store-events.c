@@ -175,7 +175,7 @@ test_json(void)
     const EventSpec full = {
         .kind = "task.moved",
         .actor = "key:\"<&>\\\n\x01Zo\xc3\xab",
-        .task_id = "t",
+        .task_id = "\"",
         .squad_id = "s",
         .box_id = "b",
         .execution_id = "e",
@@ -204,6 +204,7 @@ test_json(void)
     g_autoptr(Json) parsed = json_decode(second->json, second->json_len, NULL);
     g_assert_nonnull(parsed);
     g_assert_cmpstr(json_string_value(json_object_get(parsed, "actor")), ==, full.actor);
+    g_assert_cmpstr(json_string_value(json_object_get(parsed, "task_id")), ==, "\"");
     g_assert_cmpstr(json_string_value(json_object_get(parsed, "squad_id")), ==, "s");
     g_assert_cmpstr(json_string_value(json_object_get(json_object_get(parsed, "data"), "from")), ==, "a\nb");
 }
@@ -219,7 +220,7 @@ test_bad_input(void)
 {
     g_autofree char *deep = g_strnfill(3000, '[');
     g_autofree char *long_name = g_strnfill(300, 'a');
-    g_autofree char *fill = g_strnfill(300 * 1024, 'a');
+    g_autofree char *fill = g_strnfill(EVENT_DATA_MAX, 'a');
     g_autofree char *big = g_strdup_printf("{\"a\":\"%s\"}", fill);
     const struct {
         const char *actor, *task_id, *data;
