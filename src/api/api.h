@@ -10,6 +10,7 @@
 #include "http/server.h"
 #include "store/db.h"
 #include "store/events.h"
+#include "json/json.h"
 
 /* Everything that is served on the port.  One table of routes (routes.c), one gate through
  * which every request passes (gate.c): Host, Origin, route, key, scope, rate. */
@@ -46,6 +47,9 @@ void api_load(Api *api, const char *extra_secret, DbDone done, void *data);
 /* A ticket for a one-time link that signs a browser in as admin; false before any admin key
  * exists. */
 bool api_ticket(Api *api, char ret_ticket[TICKET_LEN + 1]);
+
+/* The table of routes with the rule of each row: method, pattern, scopes, public, stream. */
+Json *api_describe_routes(void);
 
 /* A part that works less well than it should, shown in /health; `reason` NULL: it is well
  * again. */

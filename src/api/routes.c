@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/routes.h"
 
+#include "api/api.h"
 #include "api/state.h"
 
 static const ApiRoute *const tables[] = {
@@ -11,4 +12,26 @@ const ApiRoute *const *
 api_route_tables(void)
 {
     return tables;
+}
+
+static Json *
+describe_route(const ApiRoute *r)
+{
+    g_autofree char *scopes = scopes_format(r->scopes);
+
+    return json_pack("{s:s, s:s, s:s, s:b, s:b}", "method", r->method, "pattern", r->pattern, "scopes",
+                     scopes, "public", (r->flags & ROUTE_PUBLIC) != 0, "stream",
+                     (r->flags & ROUTE_STREAM) != 0);
+}
+
+Json *
+api_describe_routes(void)
+{
+    Json *list = json_array();
+
+    for (const ApiRoute *const *table = tables; *table != NULL; table++) {
+        for (const ApiRoute *r = *table; r->method != NULL; r++)
+            json_array_append_new(list, describe_route(r));
+    }
+    return list;
 }

@@ -11,7 +11,8 @@
     X(config)                                                                                                \
     X(help)                                                                                                  \
     X(version)                                                                                               \
-    X(probe)
+    X(probe)                                                                                                 \
+    X(routes)
 
 #define COMMAND_DECLARE(name) extern const Command command_##name;
 COMMANDS(COMMAND_DECLARE)
