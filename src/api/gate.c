@@ -229,16 +229,18 @@ check_fetch(ApiCall *call)
     HttpRequest *r = call->request;
     const char *site = http_request_header(r, "Sec-Fetch-Site");
     bool own = kind_of_origin(call) == ORIGIN_SELF;
+    bool only_reads = is_safe_method(http_request_method(r)) && http_request_header(r, "Upgrade") == NULL;
 
     if (call->caller.kind != CALLER_SESSION)
+        return true;
+    /* A link on another page may lead to ours, whose files hold no data. */
+    if (only_reads && (call->route->flags & ROUTE_PUBLIC) != 0)
         return true;
     if (site != NULL && strcmp(site, "same-origin") != 0 && strcmp(site, "none") != 0)
         return refuse_origin(call, "fetch-site");
     if (own || (site != NULL && strcmp(site, "same-origin") == 0 && kind_of_origin(call) == ORIGIN_NONE))
         return true;
-    if (is_safe_method(http_request_method(r)) && http_request_header(r, "Upgrade") == NULL)
-        return true;
-    return refuse_origin(call, "no origin");
+    return only_reads || refuse_origin(call, "no origin");
 }
 
 /* ---- what may it ---- */
