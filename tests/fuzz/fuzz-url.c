@@ -3,10 +3,11 @@
 
 #include "base/err.h"
 #include "fuzz.h"
+#include "http/negotiate.h"
 #include "http/range.h"
 #include "http/url.h"
 
-/* The input is a query, a Cookie header and a Range header in turn, each held against a slow
+/* The input is a query, a Cookie header, a Range header and so on in turn, held against a slow
  * reading of the same rules. */
 
 static const char *const names[] = {"a", "ab", "kind", "", NULL};
@@ -202,6 +203,21 @@ check_range(const char *header)
     }
 }
 
+/* What stands first decides, whatever follows. */
+static void
+check_negotiation(const char *header)
+{
+    g_autofree char *yes = g_strconcat("gzip,", header, NULL);
+    g_autofree char *no = g_strconcat("gzip;q=0,", header, NULL);
+    g_autofree char *tags = g_strconcat("\"abc\",", header, NULL);
+
+    g_assert(accepts_gzip(yes) && !accepts_gzip(no));
+    g_assert(etag_is_listed(tags, "\"abc\""));
+    g_assert(!accepts_gzip(header) || strpbrk(header, "*gG") != NULL);
+    g_assert(!etag_is_listed(header, "\"abc\"") || strchr(header, '*') != NULL ||
+             strstr(header, "\"abc\"") != NULL);
+}
+
 void
 fuzz_input(const guint8 *data, size_t n, size_t cut)
 {
@@ -214,6 +230,7 @@ fuzz_input(const guint8 *data, size_t n, size_t cut)
     check_decode(exact, n);
     check_only(text);
     check_range(text);
+    check_negotiation(text);
     for (guint i = 0; names[i] != NULL; i++) {
         g_autofree char *cookie = http_cookie_get(text, names[i]);
         g_autofree char *wanted = slow_cookie(text, names[i]);
