@@ -144,3 +144,8 @@ void http_respond_duplex(HttpRequest *request, int status, const HttpSource *sou
  * after the request. `fd` is the callee's; -1 when the client went away before. */
 typedef void (*HttpHijackFunc)(int fd, GBytes *unread, void *data);
 void http_respond_hijack(HttpRequest *request, int status, HttpHijackFunc func, void *data);
+
+/* Cuts the connection at once, whatever its state; every callback that is due comes before
+ * this returns, unless it was called from one of them.  For a peer that does not close its
+ * side of a duplex. */
+void http_request_cut(HttpRequest *request);

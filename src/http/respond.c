@@ -367,14 +367,21 @@ http_respond_duplex(HttpRequest *request, int status, const HttpSource *source, 
     }
     g_assert(r->sink == NULL && r->body == BODY_NONE);
     put_head(r, NULL, FRAMING_RAW, 0);
+    slim_down(r);
     set_source(r, source, ctx);
     r->sink = sink;
     r->sink_ctx = ctx;
     r->body = BODY_READING;
     r->answer = ANSWER_DUPLEX;
     r->conn->state = CONN_DUPLEX;
-    g_clear_pointer(&r->conn->parser, http_parser_free);
     conn_run(r->conn);
+}
+
+void
+http_request_cut(HttpRequest *request)
+{
+    if (request->conn != NULL)
+        conn_kill(request->conn);
 }
 
 void
