@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -241,13 +242,10 @@ handle_stream(HttpRequest *request, const char *path)
 static void
 handle(HttpRequest *request, void *data)
 {
-    Fixture *f = data;
     const char *path = http_request_path(request);
     bool takes_over = http_request_wants_upgrade(request, "echo") ||
                       strcmp(http_request_method(request), "CONNECT") == 0;
 
-    f->handled++;
-    http_request_on_over(request, count_over, f);
     if (strcmp(path, "/hello") == 0)
         http_respond_text(request, 200, "text/plain", "hello\n");
     else if (strcmp(path, "/echo") == 0)
@@ -270,6 +268,16 @@ handle(HttpRequest *request, void *data)
         http_respond_text(request, 404, "text/plain", "no such page\n");
 }
 
+static void
+count_and_handle(HttpRequest *request, void *data)
+{
+    Fixture *f = data;
+
+    f->handled++;
+    http_request_on_over(request, count_over, f);
+    f->handler(request, f->handler_data);
+}
+
 static int
 listen_on_loopback(guint16 *ret_port)
 {
@@ -288,11 +296,18 @@ listen_on_loopback(guint16 *ret_port)
 void
 fixture_init(Fixture *f, const HttpLimits *limits)
 {
+    fixture_init_handler(f, limits, handle, NULL);
+}
+
+void
+fixture_init_handler(Fixture *f, const HttpLimits *limits, HttpHandler handler, void *data)
+{
     g_autoptr(GError) error = NULL;
 
-    *f = (Fixture){0};
+    *f = (Fixture){.handler = handler, .handler_data = data};
     f->loop = http_loop_new(NULL);
-    HttpServerSpec spec = {.loop = f->loop, .limits = HTTP_LIMITS_INIT, .handler = handle, .data = f};
+    HttpServerSpec spec = {
+        .loop = f->loop, .limits = HTTP_LIMITS_INIT, .handler = count_and_handle, .data = f};
     if (limits != NULL)
         spec.limits = *limits;
     f->server = http_server_new(&spec);
@@ -307,6 +322,17 @@ fixture_clear(Fixture *f)
     http_server_free(f->server);
     http_loop_free(f->loop);
     g_assert_cmpuint(f->over, ==, f->handled); /* nothing is left half-done */
+}
+
+size_t
+fixture_rss(void)
+{
+    g_autofree char *text = NULL;
+    unsigned long size, pages;
+
+    g_assert_true(g_file_get_contents("/proc/self/statm", &text, NULL, NULL));
+    g_assert_cmpint(sscanf(text, "%lu %lu", &size, &pages), ==, 2);
+    return pages * (size_t)getpagesize();
 }
 
 /* ---- clients ---- */
@@ -396,6 +422,26 @@ client_read(int fd, const char *until)
         if (n > 0)
             g_string_append_len(got, piece, n);
         else if (n == 0 || errno != EAGAIN)
+            break;
+        else
+            wait_some(fd, POLLIN, end);
+    }
+    return got;
+}
+
+GByteArray *
+client_read_n(int fd, size_t n)
+{
+    GByteArray *got = g_byte_array_new();
+    gint64 end = deadline();
+    guint8 piece[8192];
+
+    while (got->len < n) {
+        ssize_t r = recv(fd, piece, MIN(sizeof piece, n - got->len), 0);
+
+        if (r > 0)
+            g_byte_array_append(got, piece, (guint)r);
+        else if (r == 0 || errno != EAGAIN)
             break;
         else
             wait_some(fd, POLLIN, end);

@@ -16,6 +16,8 @@ typedef struct Fixture {
     guint handled; /* requests the handler saw */
     guint over;    /* exchanges that ended */
     guint gone;    /* of these, without a complete answer */
+    HttpHandler handler;
+    void *handler_data;
 } Fixture;
 
 enum { FIXTURE_WAIT_S = 20 };
@@ -35,18 +37,23 @@ enum { FIXTURE_WAIT_S = 20 };
  *   *    /hijack         Upgrade: the socket is taken and "taken\n" is written to it
  *   anything else        404 */
 void fixture_init(Fixture *f, const HttpLimits *limits);
+/* The same with a handler of the test's own; http_request_on_over() stays the fixture's. */
+void fixture_init_handler(Fixture *f, const HttpLimits *limits, HttpHandler handler, void *data);
 void fixture_clear(Fixture *f);
 
 int fixture_connect(Fixture *f);
 /* Iterates until *flag (or the deadline, which fails the test). */
 void fixture_until(const guint *counter, guint at_least);
-void fixture_turn(void); /* whatever is ready */
+void fixture_turn(void);  /* whatever is ready */
+size_t fixture_rss(void); /* bytes of memory this process has, now */
 
 /* Sends all of it, while the loop runs. */
 void client_send(int fd, const void *bytes, size_t n);
 void client_sends(int fd, const char *text);
 /* Everything until the server closes (or `until` appears, if not NULL). */
 GString *client_read(int fd, const char *until);
+/* Exactly `n` bytes; fewer only when the server closes before. */
+GByteArray *client_read_n(int fd, size_t n);
 /* True when the server closed within the deadline. */
 bool client_sees_close(int fd);
 /* One request on a connection of its own. */
