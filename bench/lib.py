@@ -4,11 +4,19 @@
 A benchmark is a module bench/NAME.py with a docstring of what it shows and a function
 run(bench) -> dict of plain values, which bench/run writes to bench/results/NAME.json.
 """
+import contextlib
 import datetime
+import json
 import os
 import pathlib
 import platform
+import re
+import signal
+import socket
 import statistics
+import subprocess
+import tempfile
+import urllib.request
 
 
 def percentile(samples, percent):
@@ -71,3 +79,70 @@ class Bench:
 
     def at_least(self, what, value, limit):
         self.checks.append({'what': what, 'value': value, 'limit': limit, 'ok': value >= limit})
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(('127.0.0.1', 0))
+        return probe.getsockname()[1]
+
+
+@contextlib.contextmanager
+def running(argv, ready='ready', **options):
+    """A program that says on standard output when it is ready; ended afterwards."""
+    child = subprocess.Popen([str(word) for word in argv], stdout=subprocess.PIPE, text=True, **options)
+    try:
+        for line in child.stdout:
+            if ready in line:
+                break
+        else:
+            raise RuntimeError(f'{argv[0]} ended with {child.wait()} before it was ready')
+        yield child
+    finally:
+        child.send_signal(signal.SIGTERM)
+        child.wait(20)
+        child.stdout.close()
+
+
+class Coop:
+    """A release server on a folder of its own."""
+
+    def __init__(self, child, port, home):
+        self.pid, self.port, self.home = child.pid, port, pathlib.Path(home)
+        self.url = f'http://127.0.0.1:{port}'
+        self.key = (self.home / 'key').read_text().strip()
+
+    def call(self, method, path, body=None):
+        request = urllib.request.Request(self.url + path, method=method, headers={'X-API-Key': self.key},
+                                         data=None if body is None else json.dumps(body).encode())
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return json.load(answer) if answer.status != 204 else None
+
+
+@contextlib.contextmanager
+def coop(bench, **settings):
+    port = free_port()
+    with tempfile.TemporaryDirectory() as home:
+        lines = [f'  {name}: {value}' for name, value in settings.items()]
+        pathlib.Path(home, 'config.yaml').write_text('\n'.join(['http:', *lines, '']) if lines else '')
+        argv = [bench.program('coop'), 'serve', '--home', home, '--listen', f'127.0.0.1:{port}', '--log', 'warn']
+        if os.geteuid() == 0:
+            argv += ['--user', 'root']
+        with running(argv) as child:
+            yield Coop(child, port, home)
+
+
+def wrk(url, connections=64, seconds=4):
+    """Requests that wrk had answered."""
+    text = subprocess.run(['wrk', '-t1', f'-c{connections}', f'-d{seconds}', url], check=True, text=True,
+                          capture_output=True).stdout
+    if 'Non-2xx' in text:
+        raise RuntimeError(text)
+    return int(re.search(r'(\d+) requests in', text).group(1))
+
+
+def cpu_per_request(pid, url, **options):
+    """CPU of a server for one request, in microseconds."""
+    before = cpu_seconds(pid)
+    requests = wrk(url, **options)
+    return (cpu_seconds(pid) - before) * 1e6 / requests
