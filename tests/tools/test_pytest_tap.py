@@ -27,7 +27,7 @@ def test_teardown(leaky): pass
 
 
 def run(path):
-    return subprocess.run([sys.executable, TOOL, path], capture_output=True, text=True, check=False)
+    return subprocess.run([sys.executable, TOOL, f'--rootdir={path}', path], capture_output=True, text=True, check=False)
 
 
 def test_outcomes(tmp_path):
