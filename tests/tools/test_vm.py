@@ -75,6 +75,19 @@ def test_exit_status_counts(vm):
     assert '# why' in out
 
 
+@pytest.mark.parametrize('printed,bad', [
+    (['O {"a": [{"name": "x", "st', 'o ate": "ok"}],', 'o "b": "1"}'], []),
+    (['o {"a": [{"name": "x", "state": "bad"}], "b": "1"}'], ['j: a.x.state is ok, not: bad']),
+    (['o {"b": 7}'], ['j: a.x.state is ok, not: None', 'j: b is 1, not: 7']),
+    (['o {"b": '], ['j: exit 1, no JSON: Expecting value: line 1 column 7']),
+])
+def test_json(vm, printed, bad):
+    records = '\n'.join(['begin j', *printed, 'end j exit 1', 'done', ''])
+    status, out = run(vm, records, '--expect', 'j:a.x.state=ok', '--expect', 'j:b=1', '--', 'json', 'j', '/bin/true')
+    assert bad_points(out) == bad
+    assert status == bool(bad)
+
+
 def test_timeout(vm):
     status, out = run(vm, 'begin a\n', hang='yes', options=('--timeout', '1'))
     assert status == 1

@@ -7,11 +7,13 @@
  * serial line to themselves; what happens here goes over the second one, a record a line:
  *
  *   begin NAME      o TEXT (a line of standard output)      e TEXT (of standard error)
+ *                   O TEXT, E TEXT (a part of a line that goes on in the next record)
  *   end NAME exit N | end NAME signal N                     done
  *
  * A line of /tests is NAME, program and arguments, separated by tabs.  When something that every
  * test needs fails, pid 1 says so and ends, the kernel panics, and the host sees no "done".
  */
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <net/if.h>
@@ -159,7 +161,7 @@ pass_lines(LineBuf *b, int line_fd, bool all)
            (b->len > 0 && (all || b->len == sizeof b->bytes))) {
         size_t n = nl != NULL ? (size_t)(nl - b->bytes) : b->len;
         size_t used = nl != NULL ? n + 1 : n;
-        const char head[] = {b->tag, ' '};
+        const char head[] = {nl != NULL || all ? b->tag : (char)toupper(b->tag), ' '};
 
         write_all(line_fd, head, sizeof head);
         write_all(line_fd, b->bytes, n);
