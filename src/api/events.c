@@ -293,7 +293,33 @@ get_events(ApiCall *call)
     event_log_read(call->api->events, &filter, MAX(w.after, 0), (guint)w.limit, on_page, call);
 }
 
+/* ---- the chain ---- */
+
+static void
+on_verified(gint64 events, gint64 bad_seq, const GError *error, void *data)
+{
+    ApiCall *call = data;
+
+    if (error != NULL)
+        call_respond_error(call, error);
+    else
+        call_respond_json(call, 200,
+                          json_pack("{s:b, s:I, s:o, s:I}", "sound", (int)(bad_seq == 0), "events",
+                                    (json_int_t)events, "bad_seq",
+                                    bad_seq == 0 ? json_null() : json_integer((json_int_t)bad_seq), "seq",
+                                    (json_int_t)event_log_last_seq(call->api->events)));
+    http_request_unref(call->request);
+}
+
+static void
+verify_events(ApiCall *call)
+{
+    http_request_ref(call->request);
+    event_log_verify(call->api->events, on_verified, call);
+}
+
 const ApiRoute events_routes[] = {
     {"GET", "/api/v1/events", SCOPE_READ, ROUTE_STREAM, get_events},
+    {"GET", "/api/v1/events/verify", SCOPE_ADMIN, 0, verify_events},
     {NULL},
 };
