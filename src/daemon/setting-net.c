@@ -181,7 +181,8 @@ net_parse_database(const char *text, GPtrArray *items)
         if (!g_str_has_prefix(text, prefixes[i]))
             continue;
         g_autofree char *url = g_strconcat("postgresql://", text + strlen(prefixes[i]), NULL);
-        if (!g_uri_is_valid(url, G_URI_FLAGS_HAS_PASSWORD | G_URI_FLAGS_ENCODED, NULL))
+        if (strchr(url, ' ') != NULL ||
+            !g_uri_is_valid(url, G_URI_FLAGS_HAS_PASSWORD | G_URI_FLAGS_ENCODED, NULL))
             return false;
         g_ptr_array_add(items, g_steal_pointer(&url));
         return true;

@@ -248,6 +248,7 @@ test_bad_values(void)
         {"redis.url=http://u:pass@x",
          "the value (not shown) is not a URL that begins with redis://, rediss://"},
         {"database.url=mysql://u:pass@x/d", "the value (not shown)" DATABASE},
+        {"database.url=postgres://u:pass@x/d secret", "the value (not shown)" DATABASE},
         {"database.url=sqlite::memory:", "'sqlite::memory:'" DATABASE},
         {"database.url=sqlite://x", "'sqlite://x'" DATABASE},
         {"database.url=sqlite:../x.db", "'sqlite:../x.db'" DATABASE},

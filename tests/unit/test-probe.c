@@ -375,8 +375,9 @@ test_silent_children(void)
 
     for (size_t i = 0; i < G_N_ELEMENTS(programs); i++) {
         guint silent = 0;
-        g_autoptr(ProbeRun) run = probe_run_new(&(ProbeSpec){.program = programs[i], .home = "/nonexistent"},
-                                                on_results, &silent);
+        g_autoptr(ProbeRun)
+            run = probe_run_new(&(ProbeSpec){.program = programs[i], .home = "/nonexistent", .child_ms = 100},
+                                on_results, &silent);
 
         while (silent == 0)
             g_main_context_iteration(NULL, TRUE);
