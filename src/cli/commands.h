@@ -9,6 +9,7 @@
     X(serve)                                                                                                 \
     X(doctor)                                                                                                \
     X(config)                                                                                                \
+    X(completion)                                                                                            \
     X(help)                                                                                                  \
     X(version)                                                                                               \
     X(probe)                                                                                                 \

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
+import os
 import pathlib
 import shutil
 import tempfile
 
 import pytest
 
-from harness import Server
+from commands import USERS, Coop, need_user_namespaces
+from harness import PROGRAM, Server
 
 
 @pytest.fixture
@@ -41,3 +43,34 @@ def server(tmp_path_factory):
     yield one
     one.finish()
     shutil.rmtree(place, ignore_errors=True)
+
+
+@pytest.fixture(scope='session')
+def program():
+    """A copy that every user can reach: the build folder may be closed to them."""
+    with tempfile.TemporaryDirectory(prefix='coop-program-') as folder:
+        os.chmod(folder, 0o755)
+        copy = pathlib.Path(folder, 'coop')
+        shutil.copy(PROGRAM, copy)
+        os.chmod(copy, 0o755)
+        yield copy
+
+
+@pytest.fixture
+def coop(program):
+    """The program with a fresh home folder that belongs to whoever runs it."""
+    with tempfile.TemporaryDirectory(prefix='coop-test-', ignore_cleanup_errors=True) as folder:
+        os.chmod(folder, 0o777)
+        yield Coop(program, pathlib.Path(folder))
+
+
+@pytest.fixture(params=USERS)
+def who(request):
+    if request.param == 'userns':
+        need_user_namespaces()
+    return request.param
+
+
+@pytest.fixture
+def user_namespaces():
+    need_user_namespaces()
