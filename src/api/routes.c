@@ -5,7 +5,8 @@
 #include "api/state.h"
 
 static const ApiRoute *const tables[] = {
-    health_routes, metrics_routes, stats_routes, events_routes, keys_routes, session_routes, NULL,
+    events_routes, health_routes,  keys_routes,  metrics_routes, openapi_routes,
+    page_routes,   session_routes, stats_routes, NULL,
 };
 
 const ApiRoute *const *
