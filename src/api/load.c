@@ -3,6 +3,7 @@
  * knows it, so whatever moment we die at, the next start finds either no key at all or one
  * whose owner can read it. */
 #include <string.h>
+#include <unistd.h>
 
 #include "api/api.h"
 #include "api/state.h"
@@ -12,6 +13,7 @@
 
 typedef struct Loading {
     Api *api;
+    char *key_path;
     char *extra_secret;
     DbDone done;
     void *data;
@@ -21,6 +23,7 @@ static void
 finish(Loading *l, const GError *error)
 {
     l->done(l->data, error);
+    g_free(l->key_path);
     g_free(l->extra_secret);
     g_free(l);
 }
@@ -48,17 +51,6 @@ add_extra(Loading *l)
         key_ring_create(l->api->keys, &spec, on_extra_made, l);
 }
 
-static void
-on_admin_made(const char *secret, const Key *key, const GError *error, void *data)
-{
-    Loading *l = data;
-
-    if (error != NULL && err_kind(error) != ERR_CONFLICT)
-        finish(l, error);
-    else
-        add_extra(l);
-}
-
 static char *
 read_key_file(const char *path)
 {
@@ -82,25 +74,44 @@ make_key_file(const char *path, char ret_secret[KEY_SECRET_LEN + 1], GError **er
     return ok;
 }
 
+static void make_admin(Loading *l);
+
 static void
-ensure_admin(Loading *l)
+on_admin_made(const char *secret, const Key *key, const GError *error, void *data)
 {
-    g_autofree char *path = g_build_filename(l->api->home, "key", NULL);
-    g_autofree char *kept = read_key_file(path);
+    Loading *l = data;
+
+    if (error == NULL)
+        add_extra(l);
+    else if (err_kind(error) == ERR_CONFLICT && unlink(l->key_path) == 0)
+        make_admin(l); /* the key in the file was revoked or has expired */
+    else
+        finish(l, error);
+}
+
+static void
+make_admin(Loading *l)
+{
+    g_autofree char *kept = read_key_file(l->key_path);
     char secret[KEY_SECRET_LEN + 1];
     g_autoptr(GError) error = NULL;
     KeySpec spec = {.name = "first", .scopes = SCOPE_ADMIN, .actor = "coop"};
 
-    if (key_ring_has_admin(l->api->keys)) {
-        add_extra(l);
-        return;
-    }
-    if (kept == NULL && !make_key_file(path, secret, &error)) {
+    if (kept == NULL && !make_key_file(l->key_path, secret, &error)) {
         finish(l, error);
         return;
     }
     spec.secret = kept != NULL ? kept : secret;
     key_ring_create(l->api->keys, &spec, on_admin_made, l);
+}
+
+static void
+ensure_admin(Loading *l)
+{
+    if (key_ring_has_admin(l->api->keys))
+        add_extra(l);
+    else
+        make_admin(l);
 }
 
 static void
@@ -131,6 +142,7 @@ api_load(Api *api, const char *extra_secret, DbDone done, void *data)
     Loading *l = g_new0(Loading, 1);
 
     *l = (Loading){.api = api, .done = done, .data = data};
+    l->key_path = g_build_filename(api->home, "key", NULL);
     l->extra_secret = g_strdup(extra_secret);
     key_ring_load(api->keys, on_keys, l);
 }
