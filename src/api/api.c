@@ -100,7 +100,7 @@ find_admin(const Key *key, void *data)
 {
     const Key **found = data;
 
-    if (*found == NULL && key->revoked_us == 0 && (key->scopes & SCOPE_ADMIN) != 0)
+    if (*found == NULL && key_is_live(key) && (key->scopes & SCOPE_ADMIN) != 0)
         *found = key;
 }
 

@@ -136,8 +136,8 @@ on_page(const EventPage *page, const GError *error, void *data)
 
 typedef struct Follower {
     HttpTimer beat; /* first: the timer hands back its address */
-    HttpRequest *request;
-    HttpLoop *loop;
+    /* Not a reference to its request: the stream ends, and closes us, before that goes. */
+    ApiCall *call;
     EventCursor *cursor;
     bool beat_due;
 } Follower;
@@ -147,7 +147,7 @@ on_wake(void *data)
 {
     Follower *f = data;
 
-    http_request_wake(f->request);
+    http_request_wake(f->call->request);
 }
 
 static void
@@ -156,8 +156,8 @@ on_beat(HttpTimer *timer)
     Follower *f = (Follower *)timer;
 
     f->beat_due = true;
-    http_loop_timer_set(f->loop, &f->beat, BEAT_MS);
-    http_request_wake(f->request);
+    http_loop_timer_set(f->call->api->loop, &f->beat, BEAT_MS);
+    http_request_wake(f->call->request);
 }
 
 static HttpPull
@@ -207,10 +207,13 @@ pull_one(Follower *f, Buf *out)
 static HttpPull
 pull_events(void *ctx, Buf *out)
 {
+    Follower *f = ctx;
     size_t start = buf_len(out);
 
+    if (!caller_is_still_known(f->call))
+        return HTTP_PULL_END;
     for (;;) {
-        HttpPull result = pull_one(ctx, out);
+        HttpPull result = pull_one(f, out);
 
         if (result == HTTP_PULL_WAIT && buf_len(out) > start)
             return HTTP_PULL_DATA;
@@ -224,7 +227,7 @@ close_follower(void *ctx)
 {
     Follower *f = ctx;
 
-    http_loop_timer_cancel(f->loop, &f->beat);
+    http_loop_timer_cancel(f->call->api->loop, &f->beat);
     event_cursor_free(f->cursor);
     g_free(f);
 }
@@ -252,12 +255,10 @@ follow(ApiCall *call, const Wanted *w)
     Follower *f = g_new0(Follower, 1);
 
     f->beat.expired = on_beat;
-    /* Not a reference: the stream ends, and closes us, before the request goes. */
-    f->request = call->request;
-    f->loop = call->api->loop;
+    f->call = call;
     f->cursor = event_cursor_new(call->api->events, &filter, w->after, on_wake, f);
     f->beat_due = true; /* at once, so that a client knows it is connected */
-    http_loop_timer_set(f->loop, &f->beat, BEAT_MS);
+    http_loop_timer_set(call->api->loop, &f->beat, BEAT_MS);
     http_response_header(call->request, "Cache-Control", "no-store");
     http_response_header(call->request, "X-Content-Type-Options", "nosniff");
     http_response_header(call->request, "X-Accel-Buffering", "no");

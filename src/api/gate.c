@@ -203,7 +203,7 @@ find_caller(ApiCall *call)
     }
     const char *id = session_key(call);
     Key *key = id != NULL ? key_ring_by_id(call->api->keys, id) : NULL;
-    if (key != NULL && key->revoked_us == 0) {
+    if (key_is_live(key)) {
         key->used = true;
         set_caller(call, CALLER_SESSION, key);
     }
@@ -214,6 +214,17 @@ Key *
 caller_key(Api *api, const Caller *caller)
 {
     return caller->key_id[0] != '\0' ? key_ring_by_id(api->keys, caller->key_id) : NULL;
+}
+
+bool
+caller_is_still_known(ApiCall *call)
+{
+    const Caller *c = &call->caller;
+
+    if (c->kind == CALLER_NOBODY || c->kind == CALLER_LOCAL)
+        return true;
+    return key_is_live(caller_key(call->api, c)) &&
+           (c->kind != CALLER_SESSION || g_strcmp0(session_key(call), c->key_id) == 0);
 }
 
 static bool

@@ -13,6 +13,7 @@ struct KeyRing {
     Db *db;
     GPtrArray *keys;     /* Key*, owned */
     GHashTable *by_hash; /* hash bytes -> Key*; keys that are not revoked */
+    GHashTable *by_id;   /* id -> Key*; all */
     guint64 epoch;       /* counts loads: a job of an older one must not touch the tables */
 };
 
@@ -69,6 +70,7 @@ key_ring_new(Db *db)
     ring->db = db;
     ring->keys = g_ptr_array_new_with_free_func(key_free);
     ring->by_hash = g_hash_table_new(hash_of_hash, hash_equal);
+    ring->by_id = g_hash_table_new(g_str_hash, g_str_equal);
     return ring;
 }
 
@@ -78,6 +80,7 @@ key_ring_free(KeyRing *ring)
     if (ring == NULL)
         return;
     g_hash_table_unref(ring->by_hash);
+    g_hash_table_unref(ring->by_id);
     g_ptr_array_unref(ring->keys);
     g_free(ring);
 }
@@ -86,11 +89,18 @@ static void
 add_key(KeyRing *ring, Key *key)
 {
     g_ptr_array_add(ring->keys, key);
+    g_hash_table_insert(ring->by_id, key->id, key);
     if (key->revoked_us == 0)
         g_hash_table_replace(ring->by_hash, key->hash, key);
 }
 
 /* ---- looking up ---- */
+
+bool
+key_is_live(const Key *key)
+{
+    return key != NULL && key->revoked_us == 0 && (key->expires_us == 0 || key->expires_us > clock_wall_us());
+}
 
 Key *
 key_ring_find(KeyRing *ring, const char *secret, const char **ret_why)
@@ -106,7 +116,7 @@ key_ring_find(KeyRing *ring, const char *secret, const char **ret_why)
     if (key == NULL)
         return NULL;
     *ret_why = "expired";
-    if (key->expires_us != 0 && key->expires_us <= clock_wall_us())
+    if (!key_is_live(key))
         return NULL;
     key->used = true;
     return key;
@@ -115,13 +125,7 @@ key_ring_find(KeyRing *ring, const char *secret, const char **ret_why)
 Key *
 key_ring_by_id(KeyRing *ring, const char *id)
 {
-    for (guint i = 0; i < ring->keys->len; i++) {
-        Key *key = ring->keys->pdata[i];
-
-        if (strcmp(key->id, id) == 0)
-            return key;
-    }
-    return NULL;
+    return g_hash_table_lookup(ring->by_id, id);
 }
 
 void
@@ -139,7 +143,7 @@ key_ring_has_admin(const KeyRing *ring)
 
     g_hash_table_iter_init(&iter, ring->by_hash);
     while (g_hash_table_iter_next(&iter, NULL, &key)) {
-        if ((((Key *)key)->scopes & SCOPE_ADMIN) != 0)
+        if (key_is_live(key) && (((Key *)key)->scopes & SCOPE_ADMIN) != 0)
             return true;
     }
     return false;
@@ -202,6 +206,7 @@ load_done(void *data, const GError *error)
 
     if (error == NULL) {
         g_hash_table_remove_all(ring->by_hash);
+        g_hash_table_remove_all(ring->by_id);
         g_ptr_array_set_size(ring->keys, 0);
         g_ptr_array_set_free_func(load->keys, NULL);
         for (guint i = 0; i < load->keys->len; i++)

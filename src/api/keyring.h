@@ -9,8 +9,8 @@
 #include "store/db.h"
 
 /* The API keys.  A key is "e2b_" + 40 hex digits: 160 random bits, so a plain hash is enough
- * to store it by.  All keys that are not revoked are held in memory; every change is written
- * first, together with its event, and takes effect when it is on the disk. */
+ * to store it by.  All keys are held in memory; every change is written first, together with its event, and
+ * takes effect when it is on the disk. */
 enum { KEY_SECRET_LEN = 44, KEY_HASH_LEN = 32, KEY_NAME_MAX = 100, KEY_RING_MAX = 10000 };
 
 typedef struct Key {
@@ -41,11 +41,14 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(KeyRing, key_ring_free)
  * even when revoked; hold ids, not pointers, across the loop. */
 void key_ring_load(KeyRing *ring, DbDone done, void *data);
 
+/* Neither revoked nor expired; false for NULL. */
+bool key_is_live(const Key *key);
+
 /* NULL: unknown, revoked or expired; `*ret_why` says which in a word for the log. */
 Key *key_ring_find(KeyRing *ring, const char *secret, const char **ret_why);
 Key *key_ring_by_id(KeyRing *ring, const char *id);
 void key_ring_list(KeyRing *ring, void (*each)(const Key *key, void *data), void *data);
-bool key_ring_has_admin(const KeyRing *ring);
+bool key_ring_has_admin(const KeyRing *ring); /* a live one */
 
 typedef struct KeySpec {
     const char *name;

@@ -224,12 +224,20 @@ open_free(gpointer data)
     g_free(data);
 }
 
+static gboolean
+is_over(gpointer hash, gpointer session, gpointer data)
+{
+    return ((Session *)session)->expires_us <= clock_wall_us();
+}
+
 void
 session_open(SessionBook *book, const char *ticket, SessionOpenFunc done, void *data)
 {
     g_autoptr(GError) error = NULL;
     g_autofree Ticket *t = take_ticket(book, ticket);
 
+    if (g_hash_table_size(book->by_hash) >= SESSIONS_MAX)
+        g_hash_table_foreach_remove(book->by_hash, is_over, NULL);
     if (t == NULL)
         err_set(&error, ERR_DENIED, "this link was used or is too old; 'coop link' prints another");
     else if (g_hash_table_size(book->by_hash) >= SESSIONS_MAX)
@@ -306,4 +314,11 @@ void
 session_forget_key(SessionBook *book, const char *key_id)
 {
     g_hash_table_foreach_remove(book->by_hash, is_of_key, (gpointer)(guintptr)key_id);
+    for (GList *l = book->tickets.head, *next; l != NULL; l = next) {
+        next = l->next;
+        if (strcmp(((Ticket *)l->data)->key_id, key_id) != 0)
+            continue;
+        g_free(l->data);
+        g_queue_delete_link(&book->tickets, l);
+    }
 }

@@ -38,5 +38,5 @@ void session_open(SessionBook *book, const char *ticket, SessionOpenFunc done, v
 /* The id of the key a cookie stands for; NULL: no such session. */
 const char *session_find(SessionBook *book, const char *cookie);
 void session_close(SessionBook *book, const char *cookie, DbDone done, void *data);
-/* After a key was revoked. */
+/* After a key was revoked: its sessions and its tickets. */
 void session_forget_key(SessionBook *book, const char *key_id);

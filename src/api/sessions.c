@@ -114,9 +114,13 @@ delete_session(ApiCall *call)
 static void
 post_ticket(ApiCall *call)
 {
+    const Key *key = caller_key(call->api, &call->caller);
     char ticket[TICKET_LEN + 1];
 
-    if (!api_ticket(call->api, ticket)) {
+    /* The session shall end with the key that let it in. */
+    if (key != NULL) {
+        session_ticket_new(call->api->sessions, key->id, ticket);
+    } else if (!api_ticket(call->api, ticket)) {
         respond_error(call->request, 409, "there is no admin key a browser could sign in with");
         return;
     }

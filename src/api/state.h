@@ -42,3 +42,6 @@ const ApiRoute *const *api_route_tables(void);
 
 /* The key behind a caller; NULL for NOBODY, LOCAL, or one that is gone. */
 Key *caller_key(Api *api, const Caller *caller);
+/* False once the key was revoked, has expired, or the browser has signed out: for answers
+ * that go on for hours. */
+bool caller_is_still_known(ApiCall *call);
