@@ -24,6 +24,13 @@ add_routes(Api *api)
     }
 }
 
+void
+api_flush(Api *api)
+{
+    key_ring_flush_used(api->keys);
+    refusal_flush(api->refusals);
+}
+
 static gboolean
 flush_used(gpointer data)
 {

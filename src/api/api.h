@@ -51,6 +51,9 @@ bool api_ticket(Api *api, char ret_ticket[TICKET_LEN + 1]);
 /* The table of routes with the rule of each row: method, pattern, scopes, public, stream. */
 Json *api_describe_routes(void);
 
+/* Writes down what is gathered in memory: the stop has begun. */
+void api_flush(Api *api);
+
 /* A part that works less well than it should, shown in /health; `reason` NULL: it is well
  * again. */
 void api_set_degraded(Api *api, const char *part, const char *reason);

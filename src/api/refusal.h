@@ -6,7 +6,8 @@
 
 /* Refused keys and origins become events, so that a person sees who knocks; but whoever
  * knocks must not be able to fill the log.  The first refusal of a kind from an address is
- * written at once, those that follow within REFUSAL_QUIET_S are counted and written as one. */
+ * written at once; those that follow are counted and written as one each REFUSAL_QUIET_S, so
+ * that the counts of all events add up to what was refused. */
 enum { REFUSAL_QUIET_S = 10, REFUSAL_SOURCES_MAX = 256 };
 
 typedef struct RefusalLog RefusalLog;
@@ -24,3 +25,5 @@ typedef struct Refusal {
 } Refusal;
 
 void refusal_note(RefusalLog *log, const Refusal *refusal);
+/* Writes what is held back, for the end. */
+void refusal_flush(RefusalLog *log);

@@ -259,6 +259,7 @@ on_stop_signal(gpointer data)
         end(s, NULL);
         return G_SOURCE_CONTINUE;
     }
+    api_flush(s->api);
     append_life_event(s, "server.stopped");
     g_timeout_add(STOP_MS, on_stop_deadline, s);
     http_server_drain(s->http, on_drained, s);
