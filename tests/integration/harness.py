@@ -271,8 +271,10 @@ class Server:
 class Stream:
     """An event stream: each item is a dict with id, event, data."""
 
-    def __init__(self, server, path='/api/v1/events', last_id=None, receive_buffer=None, **more):
-        headers = {'Accept': 'text/event-stream', **({'Last-Event-ID': str(last_id)} if last_id is not None else {})}
+    def __init__(self, server, path='/api/v1/events', last_id=None, receive_buffer=None, headers=None, **more):
+        headers = {'Accept': 'text/event-stream', **(headers or {})}
+        if last_id is not None:
+            headers['Last-Event-ID'] = str(last_id)
         self.sock = socket.socket()
         if receive_buffer:
             self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
