@@ -318,30 +318,35 @@ test_restore_begins_meanwhile(void)
 
 /* ---- trouble ---- */
 
+typedef struct Passage {
+    StoreGate gate; /* first: the job's data is the gate */
+    bool left;
+} Passage;
+
 static void
 on_gate_left(void *data, const GError *error)
 {
     g_assert_no_error(error);
-    ((StoreGate *)data)->reached = false;
+    ((Passage *)data)->left = true;
 }
 
 static void
 test_failed_read_can_be_repeated(void)
 {
     g_autoptr(StoreBench) b = store_bench_new();
-    StoreGate gate = {0};
+    Passage p = {0};
     Follower f = {.step = 1};
 
     store_bench_open(b, &(DbSpec){.readers = 1, .queue_max = 1});
     store_append(b->db, &created, 6000);
-    db_read(b->db, store_gate_work, NULL, &gate, NULL);
-    store_gate_wait(&gate);
-    db_read(b->db, store_gate_work, on_gate_left, &gate, NULL); /* the queue is full */
+    db_read(b->db, store_gate_work, NULL, &p, NULL);
+    store_gate_wait(&p.gate);
+    db_read(b->db, store_gate_work, on_gate_left, &p, NULL); /* the queue is full */
     follower_start(&f, b->log, NULL, 0);
     while (f.failures == 0)
         g_main_context_iteration(NULL, TRUE);
-    store_gate_open(&gate);
-    while (gate.reached)
+    store_gate_open(&p.gate);
+    while (!p.left)
         g_main_context_iteration(NULL, TRUE);
     follower_drain(&f);
     follower_until(&f, 6000);
