@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-G_DEFINE_QUARK(coop - error, err)
+G_DEFINE_QUARK(coop_error, err)
 
 static const char *const kind_names[ERR_KIND_MAX] = {
     [ERR_INVALID] = "invalid",   [ERR_DENIED] = "denied",       [ERR_NOT_FOUND] = "not_found",
@@ -41,6 +41,10 @@ static ErrKind
 kind_of_errno(int e)
 {
     switch (e) {
+    case ELOOP:
+    case ENAMETOOLONG:
+    case EISDIR:
+        return ERR_INVALID;
     case ENOENT:
     case ENOTDIR:
         return ERR_NOT_FOUND;
@@ -51,10 +55,13 @@ kind_of_errno(int e)
     case EEXIST:
     case EBUSY:
     case EADDRINUSE:
+    case ENOTEMPTY:
+    case ETXTBSY:
         return ERR_CONFLICT;
     case EMFILE:
     case ENFILE:
     case EAGAIN:
+    case EFBIG:
         return ERR_LIMIT;
     case ENOSPC:
     case EDQUOT:
