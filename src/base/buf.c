@@ -25,7 +25,7 @@ buf_reserve(Buf *b, size_t n)
 {
     if (n > buf_room(b))
         return NULL;
-    if (b->size - b->tail >= n)
+    if (b->data != NULL && b->size - b->tail >= n)
         return b->data + b->tail;
 
     size_t len = buf_len(b);
@@ -34,7 +34,7 @@ buf_reserve(Buf *b, size_t n)
         b->head = 0;
         b->tail = len;
     }
-    if (b->size - len < n) {
+    if (b->data == NULL || b->size - len < n) {
         size_t want = MAX(MAX(b->size * 2, len + n), (size_t)BUF_SIZE_MIN);
 
         b->size = MAX(MIN(want, b->max), len + n);
