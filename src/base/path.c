@@ -14,6 +14,8 @@
 #include "base/err.h"
 #include "base/io.h"
 
+enum { OPEN_TRIES_MAX = 100 };
+
 bool
 path_is_normal(const char *path)
 {
@@ -33,16 +35,18 @@ path_is_normal(const char *path)
 int
 open_beneath(int root_fd, const char *path, int flags, mode_t mode, GError **error)
 {
+    bool creates = (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE;
     struct open_how how = {
         .flags = (unsigned)flags | O_CLOEXEC,
-        .mode = (flags & O_CREAT) != 0 ? mode : 0,
+        .mode = creates ? mode : 0,
         .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS,
     };
-    int fd;
+    int fd, tries = 0;
 
+    /* EAGAIN: something was renamed while the kernel resolved a "..". */
     do {
         fd = (int)syscall(SYS_openat2, root_fd, path, &how, sizeof how);
-    } while (fd < 0 && errno == EINTR);
+    } while (fd < 0 && (errno == EINTR || errno == EAGAIN) && ++tries < OPEN_TRIES_MAX);
 
     if (fd < 0 && errno == EXDEV)
         err_set(error, ERR_INVALID, "'%s' leads out of its folder", path);
@@ -51,25 +55,36 @@ open_beneath(int root_fd, const char *path, int flags, mode_t mode, GError **err
     return fd;
 }
 
+static char *
+dup_without_last_slashes(const char *path)
+{
+    size_t n = strlen(path);
+
+    while (n > 1 && path[n - 1] == '/')
+        n--;
+    return g_strndup(path, n);
+}
+
 bool
 path_make_private_dir(const char *path, mode_t mode, GError **error)
 {
-    g_autofree char *parent = g_path_get_dirname(path);
+    g_autofree char *dir = dup_without_last_slashes(path);
+    g_autofree char *parent = g_path_get_dirname(dir);
     struct stat st;
 
     if (g_mkdir_with_parents(parent, 0755) < 0)
         return err_errno(error, "make folder '%s'", parent);
-    if (mkdir(path, mode) < 0 && errno != EEXIST)
-        return err_errno(error, "make folder '%s'", path);
-    if (lstat(path, &st) < 0)
-        return err_errno(error, "look at folder '%s'", path);
+    if (mkdir(dir, mode) < 0 && errno != EEXIST)
+        return err_errno(error, "make folder '%s'", dir);
+    if (lstat(dir, &st) < 0)
+        return err_errno(error, "look at folder '%s'", dir);
     if (!S_ISDIR(st.st_mode))
-        return err_set(error, ERR_INVALID, "'%s' is not a folder", path);
+        return err_set(error, ERR_INVALID, "'%s' is not a folder", dir);
     if (st.st_uid != geteuid() && geteuid() != 0)
-        return err_set(error, ERR_DENIED, "folder '%s' belongs to another user (uid %u)", path, st.st_uid);
+        return err_set(error, ERR_DENIED, "folder '%s' belongs to another user (uid %u)", dir, st.st_uid);
     if ((st.st_mode & 0777 & ~mode) != 0)
         return err_set(error, ERR_DENIED, "folder '%s' is open to others (mode %04o): run chmod %04o '%s'",
-                       path, st.st_mode & 07777, mode, path);
+                       dir, st.st_mode & 07777, mode, dir);
     return true;
 }
 

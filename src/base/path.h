@@ -8,13 +8,13 @@
  * may be mounted over the root. */
 bool path_is_normal(const char *path);
 
-/* Open `path` as seen from the directory `root_fd`, never leaving it: no "..", no absolute
- * link, no link that points out, no /proc magic link.  Returns an fd the caller owns, or -1
- * with `error` set. */
+/* Open `path` as seen from the directory `root_fd`, never leaving it: no ".." that leads above
+ * it, no absolute path or link, no link that points out, no /proc magic link.  Returns an fd
+ * the caller owns, or -1 with `error` set. */
 int open_beneath(int root_fd, const char *path, int flags, mode_t mode, GError **error);
 
-/* Like mkdir -p with `mode` for the last directory, which must end up owned by us and closed
- * to others: an existing one with wider permissions is refused. */
+/* Like mkdir -p with `mode` for the last directory, which must end up owned by us (root may
+ * find another's) and closed to others: an existing one with wider permissions is refused. */
 bool path_make_private_dir(const char *path, mode_t mode, GError **error);
 
 /* Whole-file write that a crash cannot tear: temporary file, fsync, rename, fsync of the
