@@ -26,26 +26,44 @@ on_pidfd(int fd, GIOCondition condition, gpointer data)
 {
     Child *child = data;
     siginfo_t info = {0};
+    ChildExit how = {.value = -1};
 
-    if (waitid(P_PIDFD, (id_t)fd, &info, WEXITED | WNOHANG) < 0 || info.si_pid == 0)
-        return G_SOURCE_CONTINUE;
+    /* It fails only when somebody else has reaped, and would fail for ever. */
+    if (waitid(P_PIDFD, (id_t)fd, &info, WEXITED | WNOHANG) == 0) {
+        if (info.si_pid == 0)
+            return G_SOURCE_CONTINUE;
+        how = (ChildExit){.signalled = info.si_code != CLD_EXITED, .value = info.si_status};
+    }
     child->source = 0;
-    child->on_exit(child, (ChildExit){.signalled = info.si_code != CLD_EXITED, .value = info.si_status},
-                   child->data);
+    child->on_exit(child, how, child->data);
     return G_SOURCE_REMOVE;
 }
 
+/* The child replaces its streams one after the other, so one of ours that it is to get as
+ * another number is copied out of their way first. */
 static int
-set_fds(posix_spawn_file_actions_t *actions, const SpawnSpec *spec)
+set_stream(posix_spawn_file_actions_t *actions, int fd, int target, int *ret_copy)
+{
+    if (fd == target || fd > STDERR_FILENO)
+        return posix_spawn_file_actions_adddup2(actions, fd, target);
+    *ret_copy = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    return *ret_copy < 0 ? errno : posix_spawn_file_actions_adddup2(actions, *ret_copy, target);
+}
+
+static int
+set_fds(posix_spawn_file_actions_t *actions, const SpawnSpec *spec, int ret_copies[3])
 {
     int e = spec->stdin_fd >= 0
-                ? posix_spawn_file_actions_adddup2(actions, spec->stdin_fd, STDIN_FILENO)
+                ? set_stream(actions, spec->stdin_fd, STDIN_FILENO, &ret_copies[0])
                 : posix_spawn_file_actions_addopen(actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
 
     if (e == 0 && spec->stdout_fd >= 0)
-        e = posix_spawn_file_actions_adddup2(actions, spec->stdout_fd, STDOUT_FILENO);
+        e = set_stream(actions, spec->stdout_fd, STDOUT_FILENO, &ret_copies[1]);
     if (e == 0 && spec->stderr_fd >= 0)
-        e = posix_spawn_file_actions_adddup2(actions, spec->stderr_fd, STDERR_FILENO);
+        e = set_stream(actions, spec->stderr_fd, STDERR_FILENO, &ret_copies[2]);
+    /* Libraries open some that are not close-on-exec. */
+    if (e == 0)
+        e = posix_spawn_file_actions_addclosefrom_np(actions, STDERR_FILENO + 1);
     if (e == 0 && spec->cwd != NULL)
         e = posix_spawn_file_actions_addchdir_np(actions, spec->cwd);
     return e;
@@ -74,13 +92,14 @@ spawn(const SpawnSpec *spec, pid_t *ret_pid)
 {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attr;
+    int copies[3] = {-1, -1, -1};
     int e = posix_spawn_file_actions_init(&actions);
 
     if (e != 0)
         return e;
     e = posix_spawnattr_init(&attr);
     if (e == 0) {
-        e = set_fds(&actions, spec);
+        e = set_fds(&actions, spec, copies);
         if (e == 0)
             e = set_signals(&attr, spec);
         if (e == 0)
@@ -89,7 +108,21 @@ spawn(const SpawnSpec *spec, pid_t *ret_pid)
         posix_spawnattr_destroy(&attr);
     }
     posix_spawn_file_actions_destroy(&actions);
+    for (size_t i = 0; i < G_N_ELEMENTS(copies); i++)
+        auto_close(&copies[i]);
     return e;
+}
+
+/* A parent may have left us with SIGCHLD ignored; the kernel would reap by itself, and give
+ * the number away before we hold it. */
+static void
+keep_dead_children(void)
+{
+    struct sigaction act;
+
+    if (sigaction(SIGCHLD, NULL, &act) == 0 &&
+        (act.sa_handler == SIG_IGN || (act.sa_flags & SA_NOCLDWAIT) != 0))
+        (void)signal(SIGCHLD, SIG_DFL);
 }
 
 Child *
@@ -98,9 +131,13 @@ child_spawn(const SpawnSpec *spec, ChildExitFunc on_exit, void *data, GError **e
     pid_t pid;
 
     g_assert(spec->argv != NULL && spec->argv[0] != NULL && on_exit != NULL);
+    keep_dead_children();
     errno = spawn(spec, &pid);
     if (errno != 0) {
-        err_errno(error, "start '%s'", spec->argv[0]);
+        if (spec->cwd != NULL)
+            err_errno(error, "start '%s' in '%s'", spec->argv[0], spec->cwd);
+        else
+            err_errno(error, "start '%s'", spec->argv[0]);
         return NULL;
     }
     /* The number cannot be taken over before we reap it, so this names our child. */

@@ -5,8 +5,7 @@
 #include <sys/types.h>
 
 /* A child program on the main loop, held by pidfd, so that no signal can hit a process that
- * took over the number.  Every fd of ours is close-on-exec; the child gets the three named
- * here and no other. */
+ * took over the number.  The child gets the three fds named here and no other. */
 typedef struct Child Child;
 
 typedef struct SpawnSpec {
@@ -25,7 +24,7 @@ typedef struct SpawnSpec {
 
 typedef struct ChildExit {
     bool signalled;
-    int value; /* exit code, or the signal's number */
+    int value; /* exit code, or the signal's number; -1: somebody else has reaped it */
 } ChildExit;
 
 /* Called once, from the main loop; the child is reaped then.  child_free() is allowed
