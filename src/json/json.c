@@ -5,6 +5,8 @@
 
 #include "base/err.h"
 
+enum { JSON_QUOTED_NAME_MAX = 64 };
+
 /* jansson's own limit (2,048) protects its stack; ours protects every later walk over the
  * tree.  Brackets inside strings do not count. */
 static bool
@@ -41,8 +43,12 @@ json_decode(const void *text, size_t len, GError **error)
     if (!check_depth(text, len, error))
         return NULL;
     Json *value = json_loadb(text, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &e);
-    if (value == NULL)
-        err_set(error, ERR_INVALID, "not valid JSON at line %d, column %d: %s", e.line, e.column, e.text);
+    if (value == NULL) {
+        /* jansson quotes the input, and may do so in the middle of a character. */
+        g_autofree char *why = g_utf8_make_valid(e.text, -1);
+
+        err_set(error, ERR_INVALID, "not valid JSON at line %d, column %d: %s", e.line, e.column, why);
+    }
     return value;
 }
 
@@ -74,8 +80,11 @@ read_string(const JsonField *f, Json *value, GError **error)
     size_t len = json_string_length(value);
     if (memchr(json_string_value(value), '\0', len) != NULL)
         return err_set(error, ERR_INVALID, "'%s' must not contain a NUL character", f->name);
-    if ((gint64)len < f->min)
+    if (len == 0 && f->min == 1)
         return err_set(error, ERR_INVALID, "'%s' must not be empty", f->name);
+    if ((gint64)len < f->min)
+        return err_set(error, ERR_INVALID, "'%s' is shorter than %" G_GINT64_FORMAT " bytes", f->name,
+                       f->min);
     if (f->max > 0 && (gint64)len > f->max)
         return err_set(error, ERR_INVALID, "'%s' is longer than %" G_GINT64_FORMAT " bytes", f->name, f->max);
     *(const char **)f->ret = json_string_value(value);
@@ -125,6 +134,20 @@ read_field(const JsonField *f, Json *value, GError **error)
     g_assert_not_reached();
 }
 
+static bool
+refuse_unknown(const char *name, GError **error)
+{
+    size_t n = strlen(name);
+
+    if (n > JSON_QUOTED_NAME_MAX) {
+        n = JSON_QUOTED_NAME_MAX;
+        /* Not in the middle of a character. */
+        while (((guchar)name[n] & 0xc0) == 0x80)
+            n--;
+    }
+    return err_set(error, ERR_INVALID, "unknown field '%.*s'", (int)n, name);
+}
+
 bool
 json_read(Json *object, const JsonField *fields, GError **error)
 {
@@ -138,7 +161,7 @@ json_read(Json *object, const JsonField *fields, GError **error)
         const JsonField *f = find_field(fields, name);
 
         if (f == NULL)
-            return err_set(error, ERR_INVALID, "unknown field '%.64s'", name);
+            return refuse_unknown(name, error);
         if (!read_field(f, value, error))
             return false;
     }

@@ -12,13 +12,13 @@ typedef json_t Json;
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Json, json_decref)
 
 Json *json_decode(const void *text, size_t len, GError **error);
-/* Compact, with sorted keys left as inserted; never NULL. */
+/* Compact, members in the order they were added; never NULL. */
 char *json_encode(const Json *value);
 
 /* How one member of a request object is read.  `ret` is written only if the member is
  * there, so it is set to the default beforehand. */
 typedef enum JsonKind {
-    JSON_KIND_STRING, /* const char *, borrowed from the object; `max` = longest, in bytes */
+    JSON_KIND_STRING, /* const char *, borrowed from the object; `min` and `max` in bytes */
     JSON_KIND_INT,    /* gint64 in min..max */
     JSON_KIND_BOOL,   /* bool */
     JSON_KIND_OBJECT, /* json_t *, borrowed */
