@@ -53,7 +53,7 @@ make_certificate(const char *key, const char *cert)
                                 NULL};
     autofd null = open("/dev/null", O_WRONLY | O_CLOEXEC);
     bool ended = false;
-    g_autoptr(Child) child = run_openssl(argv, null, &ended);
+    G_GNUC_UNUSED g_autoptr(Child) child = run_openssl(argv, null, &ended);
 
     while (!ended)
         g_main_context_iteration(NULL, TRUE);
