@@ -242,9 +242,12 @@ feed_kept(HttpConn *c)
     size_t n;
     const guint8 *bytes = buf_peek(&c->in, &n);
 
-    if (n == 0 || !wants_input(c))
+    if (!wants_input(c))
         return;
-    buf_skip(&c->in, feed(c, bytes, n));
+    if (n > 0)
+        buf_skip(&c->in, feed(c, bytes, n));
+    else if (c->state == CONN_EXCHANGE && http_parser_is_paused(c->parser))
+        feed_once(c, bytes, 0); /* the sink paused at the last byte of the body */
 }
 
 /* ---- output ---- */

@@ -25,6 +25,7 @@ struct HttpParser {
     bool saw_line;      /* a non-empty line of the head has begun */
     bool at_line_start; /* the next byte is the first of a line */
     bool in_value;
+    bool paused;
 };
 
 static int
@@ -52,6 +53,8 @@ head_put(HttpParser *p, const char *at, size_t n)
 {
     HttpHead *h = &p->head;
 
+    if (n == 0)
+        return 0;
     if (h->len + n > HTTP_HEAD_MAX)
         return bad(p, 431, "the head is too large");
     if (h->len + n > h->size) {
@@ -282,6 +285,8 @@ on_body(llhttp_t *l, const char *at, size_t n)
 {
     HttpParser *p = l->data;
 
+    if (n == 0)
+        return 0; /* nothing was fed after a pause */
     if (count_framing(p, at) != 0)
         return HPE_USER;
     p->framing_bytes = 0;
@@ -325,7 +330,7 @@ begin(HttpParser *p)
     p->head_bytes = p->framing_bytes = 0;
     p->bad_status = 0;
     p->bad_reason = NULL;
-    p->saw_line = p->in_value = false;
+    p->saw_line = p->in_value = p->paused = false;
     p->at_line_start = true;
 }
 
@@ -435,13 +440,15 @@ http_parser_feed(HttpParser *parser, const guint8 *bytes, size_t n, size_t *ret_
         *ret_consumed = (size_t)(llhttp_get_error_pos(&p->llhttp) - start);
 
     HttpParseResult result = after_execute(p, e, before);
+    p->paused = result == HTTP_PARSE_PAUSED;
     if (before == PHASE_HEAD && result != HTTP_PARSE_BAD) {
         p->head_bytes += *ret_consumed;
         if (p->head_bytes > HTTP_HEAD_MAX) {
             bad(p, 431, "the head is too large");
             return HTTP_PARSE_BAD;
         }
-    } else if (result == HTTP_PARSE_MORE && count_framing(p, start + n) != 0) {
+    } else if ((result == HTTP_PARSE_MORE || result == HTTP_PARSE_DONE) &&
+               count_framing(p, start + *ret_consumed) != 0) {
         return HTTP_PARSE_BAD;
     }
     return result;
@@ -461,6 +468,12 @@ http_parser_take_head(HttpParser *parser, HttpHead *ret_head)
     g_assert(parser->phase != PHASE_HEAD);
     *ret_head = parser->head;
     parser->head = (HttpHead){0};
+}
+
+bool
+http_parser_is_paused(const HttpParser *parser)
+{
+    return parser->paused;
 }
 
 bool

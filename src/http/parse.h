@@ -41,7 +41,7 @@ http_head_target(const HttpHead *head)
 typedef enum HttpParseResult {
     HTTP_PARSE_MORE,
     HTTP_PARSE_HEAD,
-    HTTP_PARSE_PAUSED, /* `body` said so; feed the rest later */
+    HTTP_PARSE_PAUSED, /* `body` said so; feed the rest later, even if it is empty: it may be DONE */
     HTTP_PARSE_DONE,
     HTTP_PARSE_BAD, /* see http_parser_status() */
 } HttpParseResult;
@@ -66,6 +66,7 @@ bool http_parser_finish(HttpParser *parser);
 
 /* After HTTP_PARSE_HEAD; moved out once. */
 void http_parser_take_head(HttpParser *parser, HttpHead *ret_head);
+bool http_parser_is_paused(const HttpParser *parser); /* the last feed was */
 bool http_parser_has_bytes(const HttpParser *parser); /* of a head that is not complete */
 
 /* After HTTP_PARSE_BAD: the status a server answers with, and why in a few words. */

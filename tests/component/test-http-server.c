@@ -56,6 +56,7 @@ test_bodies(void)
         {"POST /slow-count HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
          "1\r\na\r\n1\r\nb\r\n1\r\nc\r\n0\r\n\r\n",
          "3\n"},
+        {"POST /slow-count HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 3\r\n\r\nabc", "3\n"},
     };
 
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
