@@ -82,6 +82,9 @@ test_lengths(void)
         g_assert_cmpmem(e.bytes, e.n, payload, lengths[i]);
         e = ws_reader_next(&r, &in);
         g_assert_cmpint(e.kind, ==, WS_EVENT_PING);
+        e = ws_reader_next(&r, &in);
+        g_assert_cmpint(e.kind, ==, WS_EVENT_NONE);
+        g_assert_null(r.frames);
         ws_reader_clear(&r);
     }
 }
