@@ -53,7 +53,7 @@ check_acknowledged(DbTx *tx, void *data, GError **error)
         g_autoptr(DbRows) rows = db_query(
             tx, "SELECT e.task_id = s.value FROM events e, settings s WHERE e.seq = ? AND s.name = ?",
             DB_ARGS(db_int(seq), db_text(name)), error);
-        bool row;
+        bool row = false;
 
         g_assert_true(rows != NULL && db_rows_next(rows, &row, error));
         if (!row || db_rows_int(rows, 0) != 1)
