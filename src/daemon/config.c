@@ -9,9 +9,33 @@
 #include "daemon/config-private.h"
 #include "daemon/setting-net.h"
 
-enum { CONFIG_SHOWN_MAX = 80 }; /* characters of a bad value that a message repeats */
+enum {
+    CONFIG_SHOWN_MAX = 80,  /* characters of a bad value that a message repeats */
+    CONFIG_LINE_MAX = 2000, /* bytes of a message */
+};
 
 static const guint compat_ports[] = {8000, 8002, 8004};
+
+static char *dup_line(const char *fmt, va_list ap) G_GNUC_PRINTF(1, 0);
+
+/* One line of printable text: names and values in it come from files. */
+static char *
+dup_line(const char *fmt, va_list ap)
+{
+    g_autofree char *raw = g_strdup_vprintf(fmt, ap);
+    g_autofree char *text = g_utf8_make_valid(raw, -1);
+    GString *line = g_string_new(NULL);
+
+    for (char *p = text; *p != '\0' && line->len < CONFIG_LINE_MAX; p = g_utf8_next_char(p)) {
+        gunichar c = g_utf8_get_char(p);
+
+        if (g_unichar_isprint(c))
+            g_string_append_unichar(line, c);
+        else
+            g_string_append_printf(line, "\\x%02x", c);
+    }
+    return g_string_free(line, FALSE);
+}
 
 void
 config_problem(ConfigLoader *loader, const char *fmt, ...)
@@ -19,7 +43,7 @@ config_problem(ConfigLoader *loader, const char *fmt, ...)
     va_list ap;
 
     va_start(ap, fmt);
-    g_ptr_array_add(loader->problems, g_strdup_vprintf(fmt, ap));
+    g_ptr_array_add(loader->problems, dup_line(fmt, ap));
     va_end(ap);
 }
 
@@ -29,7 +53,7 @@ config_notice(ConfigLoader *loader, const char *fmt, ...)
     va_list ap;
 
     va_start(ap, fmt);
-    g_ptr_array_add(loader->config->notices, g_strdup_vprintf(fmt, ap));
+    g_ptr_array_add(loader->config->notices, dup_line(fmt, ap));
     va_end(ap);
 }
 

@@ -79,4 +79,4 @@ def test_no_new_filters(coop):
                           env=coop.environment(), capture_output=True, timeout=60)
     assert done.returncode == 1
     seccomp = next(line for line in done.stdout.splitlines() if line.split()[1:2] == ['seccomp'])
-    assert seccomp.startswith('missing') and 'Operation not permitted' in seccomp
+    assert seccomp.startswith('missing') and 'installing a filter: Operation not permitted' in seccomp

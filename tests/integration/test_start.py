@@ -62,9 +62,9 @@ def is_gone(pid):
 
 @pytest.mark.parametrize('how', [signal.SIGTERM, signal.SIGINT])
 def test_start_and_stop(start, how):
-    running = start(*USER)
+    running = start(*USER, '--log', 'info,supervisor=debug')
     pid = running.pid_of_server()
-    running.until('mod=daemon msg="ready"')
+    running.until('mod=supervisor msg="state" program=serve from=starting to=ready')
     assert running.process.stdout.readline() == 'Coop is ready.\n'
     assert running.stop(how) == 0
     assert is_gone(pid)

@@ -254,7 +254,7 @@ test_bad_values(void)
         {"database.url=sqlite:../x.db", "'sqlite:../x.db'" DATABASE},
         {"database.url=sqlite:", "'sqlite:'" DATABASE},
         {"home=/", "'/' is not the path of a folder or file below /"},
-        {"agent.git_username=a\nb", "'a\nb' is not a line of text"},
+        {"agent.git_username=a\nb", "'a\\x0ab' is not a line of text"},
         {"agent.git_username=\xff", "'\ufffd' is not a line of text"},
         {"interpreter.retries=-1", "'-1' is not a whole number from 0 to 100"},
         {"boxes.lifetime=25h", "'25h' is not a duration from 1s to 1d, such as 500ms, 30s, 15m, 24h or 30d"},
