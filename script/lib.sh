@@ -88,3 +88,8 @@ configure_clang() {
     configure "$top/build-clang" clang --buildtype=debugoptimized -Db_sanitize=address,undefined \
         -Db_lundef=false -Dfailpoints=true
 }
+
+# Without sanitizers, which are too slow under emulation.
+configure_vm() {
+    configure "$top/build-vm" gcc --buildtype=debugoptimized -Dfailpoints=true
+}
