@@ -78,9 +78,9 @@ run(Cli *cli)
         return cli_fail(cli, EXIT_CODE_FAILED, "cannot find this program: /proc is not mounted");
     g_autoptr(GMainLoop) loop = g_main_loop_new(NULL, FALSE);
     Doctor doctor = {.loop = loop, .out = cli_out(cli)};
-    g_autoptr(ProbeRun)
-        probe = probe_run_new(&(ProbeSpec){.program = self, .home = config->home}, on_done, &doctor);
+    ProbeRun *probe = probe_run_new(&(ProbeSpec){.program = self, .home = config->home}, on_done, &doctor);
     g_main_loop_run(loop);
+    probe_run_free(probe);
     return doctor.all_needed ? EXIT_CODE_OK : EXIT_CODE_FAILED;
 }
 

@@ -421,6 +421,7 @@ test_files(void)
         g_test_message("case %zu", i);
         write_file(p.home_file, cases[i].text, 0600);
         g_autoptr(Config) c = load(&p, NULL, NULL, &error);
+        g_assert_true((c == NULL) == (error != NULL));
         if (cases[i].message == NULL) {
             g_assert_no_error(error);
             continue;

@@ -375,13 +375,14 @@ test_silent_children(void)
 
     for (size_t i = 0; i < G_N_ELEMENTS(programs); i++) {
         guint silent = 0;
-        g_autoptr(ProbeRun)
-            run = probe_run_new(&(ProbeSpec){.program = programs[i], .home = "/nonexistent", .child_ms = 100},
-                                on_results, &silent);
+        ProbeRun *run = probe_run_new(
+            &(ProbeSpec){.program = programs[i], .home = "/nonexistent", .child_ms = 100}, on_results,
+            &silent);
 
         while (silent == 0)
             g_main_context_iteration(NULL, TRUE);
         g_assert_cmpuint(silent, ==, 5);
+        probe_run_free(run);
     }
     g_autoptr(ProbeRun) dropped = probe_run_new(&(ProbeSpec){.program = "/bin/echo", .home = "/nonexistent"},
                                                 on_results, NULL);
