@@ -81,6 +81,15 @@ call_respond_empty(ApiCall *call)
 
 /* ---- reading ---- */
 
+bool
+call_wants_stream(const ApiCall *call)
+{
+    const char *accept = http_request_header(call->request, "Accept");
+
+    return http_request_header(call->request, "Upgrade") != NULL ||
+           (accept != NULL && strstr(accept, "text/event-stream") != NULL);
+}
+
 typedef struct BodyRead {
     ApiCall *call;
     CallBodyFunc func;

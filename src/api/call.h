@@ -41,7 +41,7 @@ typedef struct ApiCall {
  * allowed only with ROUTE_PUBLIC. */
 typedef enum RouteFlags {
     ROUTE_PUBLIC = 1 << 0, /* no key: health, the page's files, what checks a signature itself */
-    ROUTE_STREAM = 1 << 1, /* counts against the caller's streams, not its rate alone */
+    ROUTE_STREAM = 1 << 1, /* can be a stream, which counts against those of the caller */
 } RouteFlags;
 
 struct ApiRoute {
@@ -73,6 +73,9 @@ void respond_error(HttpRequest *request, int status, const char *message);
 int error_status(const GError *error);
 
 /* ---- reading ---- */
+
+/* Does the caller ask for an answer without end? */
+bool call_wants_stream(const ApiCall *call);
 
 /* A JSON object of at most the configured size.  On failure the error was answered already
  * and `func` is not called; `body` is borrowed. */

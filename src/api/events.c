@@ -67,6 +67,8 @@ read_kinds(const char *query, Wanted *w, GError **error)
         return false;
     if (text == NULL)
         return true;
+    if (text[0] == '\0')
+        return err_set(error, ERR_INVALID, "'kind' names no kind of event");
     w->kinds = g_strsplit(text, ",", KINDS_MAX + 1);
     if (g_strv_length(w->kinds) > KINDS_MAX)
         return err_set(error, ERR_INVALID, "at most %d kinds can be named", KINDS_MAX);
@@ -265,20 +267,12 @@ follow(ApiCall *call, const Wanted *w)
     http_respond_stream(call->request, 200, "text/event-stream", -1, &source, f);
 }
 
-static bool
-wants_stream(HttpRequest *request)
-{
-    const char *accept = http_request_header(request, "Accept");
-
-    return accept != NULL && strstr(accept, "text/event-stream") != NULL;
-}
-
 static void
 get_events(ApiCall *call)
 {
     g_autoptr(GError) error = NULL;
     g_auto(Wanted) w = {0};
-    bool stream = wants_stream(call->request);
+    bool stream = call_wants_stream(call);
 
     if (!read_wanted(call->request, &w, &error) ||
         (stream && !read_last_id(call->request, &w.after, &error))) {

@@ -295,7 +295,7 @@ check_streams(ApiCall *call)
 {
     Key *key = caller_key(call->api, &call->caller);
 
-    if ((call->route->flags & ROUTE_STREAM) == 0 || key == NULL)
+    if ((call->route->flags & ROUTE_STREAM) == 0 || key == NULL || !call_wants_stream(call))
         return true;
     if (key->streams >= call->api->streams_per_key) {
         api_meter_refuse(call->api->meter, METER_RATE);
