@@ -4,6 +4,7 @@
 Waiting means waiting for the thing itself, with a deadline that only a broken server reaches.
 """
 import contextlib
+import ctypes
 import http.client
 import json
 import os
@@ -16,6 +17,7 @@ import socket
 import subprocess
 import time
 
+PR_SET_PDEATHSIG = 1
 PROGRAM = os.environ.get('COOP_PROGRAM', 'coop')
 WAIT_S = 60
 IS_ROOT = os.geteuid() == 0
@@ -104,10 +106,16 @@ class Server:
         user = ['--user', 'root'] if IS_ROOT else []
         return [*self.prefix, PROGRAM, 'serve', '-o', 'json', '--listen', self.host, *user, *self.args]
 
+    def before_exec(self):
+        """A test that is killed leaves no server behind."""
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if self.preexec is not None:
+            self.preexec()
+
     def spawn(self):
         with open(self.log_path, 'ab') as log:
             self.process = subprocess.Popen(self.command(), env=self.environment(), stdin=subprocess.DEVNULL,
-                                            stdout=subprocess.PIPE, stderr=log, preexec_fn=self.preexec)
+                                            stdout=subprocess.PIPE, stderr=log, preexec_fn=self.before_exec)
         return self
 
     def start(self):
@@ -116,7 +124,14 @@ class Server:
         assert line, f'the server did not start:\n{self.log()}'
         self.link = json.loads(line)['link']
         self.key = (self.home / 'key').read_text().strip()
+        wait_until(self._has_told_of_its_start, 'the event of the start')
         return self
+
+    def _has_told_of_its_start(self):
+        """It is ready a moment earlier; tests that count events wait for this one."""
+        with self.connect_control() as sock:
+            page = self.get('/api/v1/events?kind=server.started&limit=500', key=None, host='localhost', sock=sock)
+        return page['events'] and page['events'][-1]['data']['pid'] == self.pid
 
     def _read_line(self):
         fd, got = self.process.stdout.fileno(), b''
@@ -308,11 +323,12 @@ class Stream:
 
     def until(self, enough):
         """Items up to and including the first for which `enough` is true."""
-        items = []
+        items, end = [], time.monotonic() + WAIT_S
         while item := self.next():
             items.append(item)
             if enough(item):
                 return items
+            assert time.monotonic() < end, f'not within {WAIT_S} s; the last were {items[-3:]}'
         raise AssertionError(f'the stream ended early, after {items[-3:]}')
 
 
