@@ -336,6 +336,7 @@ test_read_queue_full(void)
     while (refused == 0)
         g_main_context_iteration(NULL, TRUE);
     store_gate_open(&gate);
+    store_bench_close(b); /* while the gate is still there */
 }
 
 typedef struct Again {
