@@ -71,18 +71,15 @@ async function follow() {
   for (const kind of kinds) source.addEventListener(kind, showEvent);
 }
 
-async function signIn() {
-  const ticket = takeTicket();
-  if (ticket !== null) await ask('POST', '/api/v1/session', { ticket });
-  await ask('GET', '/api/v1/session');
-}
-
 async function start() {
+  const ticket = takeTicket();
   showHealth().catch((error) => { byId('state').textContent = error.message; });
   try {
-    await signIn();
+    if (ticket !== null) await ask('POST', '/api/v1/session', { ticket });
+    await ask('GET', '/api/v1/session');
   } catch (error) {
-    byId('why').textContent = error.message;
+    // Without a ticket the page's own words say it better.
+    if (ticket !== null) byId('why').textContent = error.message;
     byId('signed-out').hidden = false;
     return;
   }
