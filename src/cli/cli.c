@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "cli/help.h"
 #include "cli/parse.h"
+#include "cli/usage.h"
 
 struct Cli {
     CliParsed parsed;
@@ -97,7 +97,7 @@ run(Cli *cli, const Command *root, int argc, const char *const *argv)
     if (!cli_parse(root, argc, argv, &cli->parsed, &error))
         return fail_usage(cli, error);
     if (cli->parsed.help) {
-        help_show(cli->out, cli->parsed.path, cli->parsed.depth);
+        usage_show(cli->out, cli->parsed.path, cli->parsed.depth);
         return EXIT_CODE_OK;
     }
     return cli_command(cli)->run(cli);

@@ -3,4 +3,4 @@
 #include "cli/cli.h"
 
 /* The help of the last command of `path`, which leads to it from the root. */
-void help_show(Out *out, const Command *const *path, guint depth);
+void usage_show(Out *out, const Command *const *path, guint depth);
