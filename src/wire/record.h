@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+#include <stdint.h>
+
+/* What the server asks of the keeper: fixed records, one packet each.  The keeper parses
+ * nothing else.  Strings are NUL-terminated inside their arrays, checked by
+ * keeper_request_check().
+ *
+ * The keeper has one server at a time (the socket's peer must be the server's user or root);
+ * a new connection takes the place of the old one, asks LIST, and gets a BOX record with the
+ * box's fds for each box that lives. */
+
+enum {
+    KEEPER_VERSION = 1,
+    KEEPER_ID_LEN = 20,
+    KEEPER_NAME_MAX = 63,
+    KEEPER_LAYERS_MAX = 16,
+    KEEPER_BOXES_MAX = 4096,
+};
+
+typedef enum KeeperVerb {
+    KEEPER_HELLO = 1,
+    KEEPER_CREATE, /* answered by BOX (with fds) or FAILED */
+    KEEPER_KILL,   /* answered by GONE when nothing of it is left */
+    KEEPER_FREEZE,
+    KEEPER_THAW,
+    KEEPER_STAT,
+    KEEPER_LIST,
+    KEEPER_PREPARE, /* have this many images, cgroups and id ranges ready */
+    /* from the keeper */
+    KEEPER_OK = 64,
+    KEEPER_BOX,
+    KEEPER_FAILED,
+    KEEPER_GONE,
+    KEEPER_STATS,
+    KEEPER_LISTED, /* the end of a LIST */
+} KeeperVerb;
+
+typedef struct KeeperLimits {
+    uint64_t memory_bytes;
+    uint64_t disk_bytes;
+    uint32_t inodes;
+    uint32_t pids;
+    uint32_t cpu_milli; /* 2000: two cores */
+    uint32_t reserved;
+} KeeperLimits;
+
+typedef struct KeeperRequest {
+    uint32_t verb;
+    uint32_t serial; /* comes back in the answer */
+    char box[KEEPER_ID_LEN + 4];
+    char hostname[KEEPER_NAME_MAX + 1];
+    /* Folders below the template store, top layer first: hex digits only, so no path can be
+     * smuggled in. */
+    char layers[KEEPER_LAYERS_MAX][KEEPER_NAME_MAX + 1];
+    uint32_t n_layers;
+    uint32_t flags; /* KeeperFlags */
+    uint16_t door_port;
+    uint16_t low_ports; /* 1: ports below 1024 may be bound inside */
+    uint32_t count;     /* PREPARE */
+    KeeperLimits limits;
+} KeeperRequest;
+
+typedef enum KeeperFlags { KEEPER_KEEP_DISK = 1 << 0, KEEPER_SUDO = 1 << 1 } KeeperFlags;
+
+/* Which fds come with BOX, in this order. */
+typedef enum KeeperFd { KEEPER_FD_CHANNEL, KEEPER_FD_PIDFD, KEEPER_FD_DOOR, KEEPER_FDS } KeeperFd;
+
+typedef enum KeeperStage {
+    STAGE_RECORD = 1, STAGE_CGROUP, STAGE_IDS, STAGE_DISK, STAGE_LAYERS, STAGE_CLONE, STAGE_MAPS, STAGE_NETWORK,
+    STAGE_MOUNTS, STAGE_PIVOT, STAGE_MASKS, STAGE_LIMITS, STAGE_CAPABILITIES, STAGE_LANDLOCK, STAGE_FILTER,
+    STAGE_EXEC, STAGE_MAX,
+} KeeperStage;
+
+typedef struct KeeperAnswer {
+    uint32_t verb;
+    uint32_t serial; /* 0: nobody asked */
+    char box[KEEPER_ID_LEN + 4];
+    uint32_t stage; /* FAILED */
+    int32_t error;  /* errno */
+    /* GONE */
+    int32_t exit_code;
+    uint32_t oom_kills;
+    /* BOX, STATS */
+    uint32_t degraded; /* KeeperDegraded */
+    uint32_t id_base;
+    uint64_t netns_cookie;
+    uint64_t memory_bytes, memory_peak_bytes, cpu_us, disk_bytes;
+    uint32_t pids, inodes;
+    int64_t born_us; /* CLOCK_BOOTTIME */
+} KeeperAnswer;
+
+/* What this box lacks; told wherever the box is shown. */
+typedef enum KeeperDegraded {
+    DEGRADED_IDS = 1 << 0, DEGRADED_MEMORY = 1 << 1, DEGRADED_CPU = 1 << 2, DEGRADED_DEVICES = 1 << 3,
+    DEGRADED_DISK = 1 << 4, DEGRADED_PIDS = 1 << 5, DEGRADED_LANDLOCK = 1 << 6, DEGRADED_FREEZE = 1 << 7,
+} KeeperDegraded;
+
+_Bool keeper_request_check(const KeeperRequest *request);
