@@ -19,6 +19,6 @@ int channel_send2(int fd, const void *head, size_t head_n, const void *body, siz
                   size_t n_fds);
 
 /* Bytes of one packet; 0: the peer is gone; -1: EAGAIN, EMSGSIZE (it did not fit and was
- * dropped).  fds that came along are the caller's, close-on-exec; more than the array holds
- * are closed. */
+ * dropped).  *n_fds says how many `ret_fds` holds and then how many came along (0 on failure);
+ * those are the caller's, close-on-exec; more than it holds are closed.  Both may be NULL. */
 ssize_t channel_recv(int fd, void *packet, size_t size, int *ret_fds, size_t *n_fds);

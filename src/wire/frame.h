@@ -17,15 +17,23 @@
  * writing it down loses nothing, and nothing arrives twice: what lies below an offset it has
  * is skipped.
  *
- * Windows: the server grants output by ACK (init sends at most FRAME_WINDOW bytes beyond the
- * last one), init grants input by STDIN_ACK. */
+ * Windows: the server grants output by ACK: init has at most FRAME_WINDOW bytes of one stream
+ * on the way, dropped ones (GAP) not counted.  Init grants input by STDIN_ACK: the server has at
+ * most FRAME_WINDOW bytes on the way; what init holds already, or what leaves a hole, is
+ * skipped.
+ *
+ * Order: HELLO comes before anything else a server reads for sure; frames in front of it were
+ * meant for its predecessor and are to be dropped.  After it the end of each run that has ended
+ * (FAILED or ENDED) comes again until FORGET, ENDED only after the last byte of output.  A frame that is
+ * malformed, or names a run that is not there, is dropped without an answer: a server sends
+ * none, and its restart makes the second kind ordinary. */
 
 enum {
     FRAME_VERSION = 1,
     FRAME_DATA_MAX = 32 * 1024, /* bytes of output or input in one frame */
     FRAME_WINDOW = 256 * 1024,
-    FRAME_ARGS_MAX = 1024,       /* of argv, and of env */
-    FRAME_RUNS_MAX = 256,        /* live or not yet forgotten, in one box */
+    FRAME_ARGS_MAX = 1024, /* of argv, and of env */
+    FRAME_RUNS_MAX = 256,  /* live or not yet forgotten, in one box */
     FRAME_PATH_MAX = 4096,
 };
 
@@ -35,12 +43,15 @@ typedef enum FrameType {
     /* server to init */
     FRAME_START = 16,  /* payload: a FrameStart */
     FRAME_STDIN,       /* offset, data */
-    FRAME_STDIN_CLOSE,
+    FRAME_STDIN_CLOSE, /* after what was sent; a terminal gets an end-of-file character */
     FRAME_RESIZE,      /* value: rows << 16 | columns */
-    FRAME_SIGNAL,      /* value: the number; to the whole process group of the run */
+    FRAME_SIGNAL,      /* value: the number; to the process group of the run and to every
+                          descendant that left it */
     FRAME_ACK,         /* stream, offset: everything below has been written down */
-    FRAME_FORGET,      /* the end was written down: the run's memory and spill file may go */
-    FRAME_CONNECT,     /* value: a TCP port on the box's loopback */
+    FRAME_FORGET,      /* the end was written down: the run's memory and spill file may go.
+                          Of a run that goes on: it is killed first */
+    FRAME_CONNECT,     /* value: a TCP port on the box's loopback; run: any number, comes back
+                          with the answer.  Not repeated after HELLO: ask again */
     FRAME_SHUTDOWN,    /* end every run, then the box */
     /* init to server */
     FRAME_STARTED = 64, /* value: pid inside */
@@ -69,12 +80,25 @@ _Static_assert(sizeof(FrameHead) == 24, "the head has no padding");
  * it has.  value of the head: FRAME_VERSION. */
 typedef struct FrameRun {
     uint32_t run;
-    uint32_t state; /* FrameRunState; 0 from the server */
+    uint32_t state;                  /* FrameRunState; 0 from the server */
     uint64_t out_offset, err_offset; /* server: has everything below; init: has this much in all */
     uint64_t in_offset;              /* init: took everything below */
 } FrameRun;
 
-typedef enum FrameRunState { RUN_RUNNING = 1, RUN_ENDED } FrameRunState;
+typedef enum FrameRunState { RUN_RUNNING = 1, RUN_ENDED, RUN_FAILED } FrameRunState;
+
+/* What FAILED failed at. */
+typedef enum FrameStage {
+    FAIL_FRAME = 1, /* the payload is malformed */
+    FAIL_LIMIT,     /* FRAME_RUNS_MAX, or too many connects at once */
+    FAIL_FORK,      /* processes, memory, descriptors */
+    FAIL_USER,      /* no such user, or its ids cannot be taken */
+    FAIL_TTY,
+    FAIL_CWD,
+    FAIL_EXEC,
+    FAIL_CONNECT,
+    FAIL_STAGE_MAX,
+} FrameStage;
 
 typedef enum FrameReason {
     REASON_EXIT = 1, /* code: 0…255 */
@@ -107,10 +131,10 @@ typedef struct FrameStart {
     uint32_t flags;
     uint32_t timeout_ms; /* 0: none */
     uint16_t rows, columns;
-    uint32_t ring_bytes, spill_bytes;
-    const char *user; /* "" : the template's; a name or "uid" or "uid:gid" */
-    const char *cwd;  /* "" : the user's home */
-    uint32_t argc, envc;
+    uint32_t ring_bytes, spill_bytes; /* of each stream */
+    const char *user;                 /* "": uid 1000; a name or "uid" or "uid:gid" */
+    const char *cwd;                  /* "": the user's home, or / where there is none */
+    uint32_t argc, envc;              /* argc: at least 1 */
     const char *argv[FRAME_ARGS_MAX + 1];
     const char *envp[FRAME_ARGS_MAX + 1];
 } FrameStart;
@@ -119,5 +143,6 @@ typedef struct FrameStart {
 size_t frame_start_pack(const FrameStart *start, void *out, size_t size);
 /* `start` points into `bytes` afterwards, which must stay.  False: malformed. */
 bool frame_start_unpack(void *bytes, size_t n, FrameStart *ret_start);
-/* Head and length agree, the type is known, the payload has the size its type needs. */
+/* Head and length agree, the type is known, the payload has the size its type needs, and run
+ * and stream are there where the type needs them. */
 bool frame_check(const void *packet, size_t n);

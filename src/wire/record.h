@@ -67,9 +67,23 @@ typedef enum KeeperFlags { KEEPER_KEEP_DISK = 1 << 0, KEEPER_SUDO = 1 << 1 } Kee
 typedef enum KeeperFd { KEEPER_FD_CHANNEL, KEEPER_FD_PIDFD, KEEPER_FD_DOOR, KEEPER_FDS } KeeperFd;
 
 typedef enum KeeperStage {
-    STAGE_RECORD = 1, STAGE_CGROUP, STAGE_IDS, STAGE_DISK, STAGE_LAYERS, STAGE_CLONE, STAGE_MAPS, STAGE_NETWORK,
-    STAGE_MOUNTS, STAGE_PIVOT, STAGE_MASKS, STAGE_LIMITS, STAGE_CAPABILITIES, STAGE_LANDLOCK, STAGE_FILTER,
-    STAGE_EXEC, STAGE_MAX,
+    STAGE_RECORD = 1,
+    STAGE_CGROUP,
+    STAGE_IDS,
+    STAGE_DISK,
+    STAGE_LAYERS,
+    STAGE_CLONE,
+    STAGE_MAPS,
+    STAGE_NETWORK,
+    STAGE_MOUNTS,
+    STAGE_PIVOT,
+    STAGE_MASKS,
+    STAGE_LIMITS,
+    STAGE_CAPABILITIES,
+    STAGE_LANDLOCK,
+    STAGE_FILTER,
+    STAGE_EXEC,
+    STAGE_MAX,
 } KeeperStage;
 
 typedef struct KeeperAnswer {
@@ -92,8 +106,14 @@ typedef struct KeeperAnswer {
 
 /* What this box lacks; told wherever the box is shown. */
 typedef enum KeeperDegraded {
-    DEGRADED_IDS = 1 << 0, DEGRADED_MEMORY = 1 << 1, DEGRADED_CPU = 1 << 2, DEGRADED_DEVICES = 1 << 3,
-    DEGRADED_DISK = 1 << 4, DEGRADED_PIDS = 1 << 5, DEGRADED_LANDLOCK = 1 << 6, DEGRADED_FREEZE = 1 << 7,
+    DEGRADED_IDS = 1 << 0,
+    DEGRADED_MEMORY = 1 << 1,
+    DEGRADED_CPU = 1 << 2,
+    DEGRADED_DEVICES = 1 << 3,
+    DEGRADED_DISK = 1 << 4,
+    DEGRADED_PIDS = 1 << 5,
+    DEGRADED_LANDLOCK = 1 << 6,
+    DEGRADED_FREEZE = 1 << 7,
 } KeeperDegraded;
 
 _Bool keeper_request_check(const KeeperRequest *request);
