@@ -1,86 +1,63 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the server does with requests that no honest client sends: one row, one case. */
+/* What the server does with requests that no honest client sends: one row, one case.  The
+ * rows are in tests/data, because the whole program is tried with them too. */
 #include <string.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "http-fixture.h"
+#include "json/json.h"
 
 #define H "Host: a\r\n"
 #define POST "POST /echo HTTP/1.1\r\n" H
 #define CHUNKED POST "Transfer-Encoding: chunked\r\n\r\n"
 
-/* Some requests contain NUL. */
-#define ROW(name, request, status)                                                                           \
-    {                                                                                                        \
-        name, request, sizeof(request) - 1, status                                                           \
-    }
+static Json *
+load_table(void)
+{
+    g_autofree char *path = g_test_build_filename(G_TEST_DIST, "data", "hostile-requests.json", NULL);
+    json_error_t error;
+    Json *table = json_load_file(path, JSON_ALLOW_NUL, &error);
 
-static const struct {
-    const char *name, *request;
-    size_t n;
-    int status;
-} rows[] = {
-    ROW("length-and-chunked", POST "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400),
-    ROW("chunked-and-length", POST "Transfer-Encoding: chunked\r\nContent-Length: 4\r\n\r\n0\r\n\r\n", 400),
-    ROW("two-lengths", POST "Content-Length: 1\r\nContent-Length: 2\r\n\r\nab", 400),
-    ROW("two-equal-lengths", POST "Content-Length: 1\r\nContent-Length: 1\r\n\r\na", 400),
-    ROW("length-plus", POST "Content-Length: +1\r\n\r\na", 400),
-    ROW("length-minus", POST "Content-Length: -1\r\n\r\na", 400),
-    ROW("length-hex", POST "Content-Length: 0x1\r\n\r\na", 400),
-    ROW("length-list", POST "Content-Length: 1, 1\r\n\r\na", 400),
-    ROW("length-empty", POST "Content-Length: \r\n\r\na", 400),
-    ROW("length-huge", POST "Content-Length: 99999999999999999999\r\n\r\na", 400),
-    ROW("length-space-inside", POST "Content-Length: 1 1\r\n\r\na", 400),
-    ROW("coding-unknown", POST "Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n", 400),
-    ROW("coding-gzip-chunked", POST "Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", 400),
-    ROW("coding-identity", POST "Transfer-Encoding: identity\r\n\r\n", 400),
-    ROW("coding-twice", POST "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-        400),
-    ROW("coding-in-1.0", "POST /echo HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400),
-    ROW("chunk-minus", CHUNKED "-1\r\na\r\n0\r\n\r\n", 400),
-    ROW("chunk-0x", CHUNKED "0x1\r\na\r\n0\r\n\r\n", 400),
-    ROW("chunk-overflow", CHUNKED "fffffffffffffffff\r\na\r\n", 400),
-    ROW("chunk-max", CHUNKED "ffffffffffffffff\r\na\r\n", 400),
-    ROW("chunk-empty-size", CHUNKED "\r\na\r\n0\r\n\r\n", 400),
-    ROW("chunk-bare-lf", CHUNKED "1\na\n0\n\n", 400),
-    ROW("chunk-no-crlf-after", CHUNKED "1\r\nab0\r\n\r\n", 400),
-    ROW("bare-lf", "GET /hello HTTP/1.1\nHost: a\n\n", 400),
-    ROW("bare-lf-in-headers", "GET /hello HTTP/1.1\r\nHost: a\nX: y\r\n\r\n", 400),
-    ROW("bare-cr", "GET /hello HTTP/1.1\r\nHost: a\rX: y\r\n\r\n", 400),
-    ROW("nul-in-value", "GET /hello HTTP/1.1\r\n" H "X: a\0b\r\n\r\n", 400),
-    ROW("nul-in-target", "GET /he\0lo HTTP/1.1\r\n" H "\r\n", 400),
-    ROW("control-in-value", "GET /hello HTTP/1.1\r\n" H "X: a\001b\r\n\r\n", 400),
-    ROW("no-colon", "GET /hello HTTP/1.1\r\n" H "nocolon\r\n\r\n", 400),
-    ROW("method-odd", "G(T /hello HTTP/1.1\r\n" H "\r\n", 400),
-    ROW("method-lower", "get /hello HTTP/1.1\r\n" H "\r\n", 400),
-    ROW("two-hosts", "GET /hello HTTP/1.1\r\n" H "Host: b\r\n\r\n", 400),
-    ROW("no-host", "GET /hello HTTP/1.1\r\n\r\n", 400),
-    ROW("space-before-colon", "GET /hello HTTP/1.1\r\nHost : a\r\n\r\n", 400),
-    ROW("empty-name", "GET /hello HTTP/1.1\r\n" H ": x\r\n\r\n", 400),
-    ROW("name-not-token", "GET /hello HTTP/1.1\r\n" H "a@b: x\r\n\r\n", 400),
-    ROW("fold", "GET /hello HTTP/1.1\r\n" H "X: a\r\n b\r\n\r\n", 400),
-    ROW("fold-tab", "GET /hello HTTP/1.1\r\n" H "X: a\r\n\tb\r\n\r\n", 400),
-    ROW("fold-first", "GET /hello HTTP/1.1\r\n " H "\r\n", 400),
-    ROW("fold-length", POST "X: a\r\n Content-Length: 5\r\n\r\nhello", 400),
-    ROW("http-0.9", "GET /hello\r\n\r\n", 505),
-    ROW("http-2.0", "GET /hello HTTP/2.0\r\n" H "\r\n", 505),
-    ROW("http-1.2", "GET /hello HTTP/1.2\r\n" H "\r\n", 505),
-    ROW("http-preface", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400),
-    ROW("tls-hello", "\026\003\001\002\000\001\000\001\374\003\003", 400),
-    ROW("fragment", "GET /hello#x HTTP/1.1\r\n" H "\r\n", 400),
-    ROW("high-bit-target", "GET /h\xc3\xa9 HTTP/1.1\r\n" H "\r\n", 400),
-    ROW("space-in-target", "GET /he llo HTTP/1.1\r\n" H "\r\n", 400),
-    ROW("upgrade-with-body",
-        "POST /duplex HTTP/1.1\r\n" H "Connection: Upgrade\r\nUpgrade: echo\r\nContent-Length: 1\r\n\r\na",
-        400),
-};
+    if (table == NULL)
+        g_error("%s: %s", path, error.text);
+    return table;
+}
+
+static const char *
+row_name(const Json *row)
+{
+    return json_string_value(json_object_get(row, "name"));
+}
+
+static int
+row_status(const Json *row)
+{
+    return (int)json_integer_value(json_object_get(row, "status"));
+}
+
+/* A character of the table stands for one byte; {host}, {get} and {post} for what serves. */
+static GString *
+row_bytes(const Json *row, const char *member)
+{
+    const Json *text = json_object_get(row, member);
+    const char *p = json_string_value(text), *end = p + json_string_length(text);
+    GString *bytes = g_string_new(NULL);
+
+    for (; p < end; p += g_utf8_skip[(guchar)*p])
+        g_string_append_c(bytes, (char)g_utf8_get_char(p));
+    /* These stand before the NULs that some rows contain. */
+    g_string_replace(bytes, "{host}", "a", 0);
+    g_string_replace(bytes, "{post}", "/echo", 0);
+    g_string_replace(bytes, "{get}", "/hello", 0);
+    return bytes;
+}
 
 static void
 test_row(gconstpointer data)
 {
-    size_t i = GPOINTER_TO_SIZE(data);
-    size_t n = rows[i].n;
+    g_autoptr(GString) request = row_bytes(data, "request");
+    size_t n = request->len;
     Fixture f;
 
     fixture_init(&f, NULL);
@@ -89,11 +66,11 @@ test_row(gconstpointer data)
         autofd fd = fixture_connect(&f);
 
         for (size_t at = 0; at < n; at += step) {
-            client_send(fd, rows[i].request + at, MIN(step, n - at));
+            client_send(fd, request->str + at, MIN(step, n - at));
             fixture_turn();
         }
         g_autoptr(GString) answer = client_read(fd, NULL);
-        g_assert_cmpint(answer_status(answer->str), ==, rows[i].status);
+        g_assert_cmpint(answer_status(answer->str), ==, row_status(data));
         g_assert_nonnull(strstr(answer->str, "Connection: close\r\n"));
         g_assert_null(strstr(answer_body(answer->str), "\r\n")); /* one answer, no reuse */
         if (n == 1)
@@ -106,36 +83,20 @@ test_row(gconstpointer data)
 
 /* ---- floods: a unit is sent until the server answers ---- */
 
-static const struct {
-    const char *name, *start, *unit;
-    int status;
-} floods[] = {
-    {"long-target", "GET /", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", 414},
-    {"many-headers", "GET /hello HTTP/1.1\r\n" H, "A: b\r\n", 431},
-    {"long-header", "GET /hello HTTP/1.1\r\n" H "A: ", "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb", 431},
-    {"long-name", "GET /hello HTTP/1.1\r\n" H, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", 431},
-    {"padding", "GET /hello HTTP/1.1\r\n" H "A:", "                                ", 431},
-    {"empty-lines", "", "\r\n\r\n\r\n\r\n", 431},
-    {"chunk-extension", CHUNKED "1;", "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx", 400},
-    {"trailers", CHUNKED "0\r\n", "T: ttttttttttttttttttttttttttttt\r\n", 400},
-    {"zeros-in-size", CHUNKED, "00000000000000000000000000000000", 400},
-    {"too-much-body", CHUNKED "7fffffff\r\n", "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx", 413},
-};
-
 static void
 test_flood(gconstpointer data)
 {
-    size_t i = GPOINTER_TO_SIZE(data);
-    g_autoptr(GString) text = g_string_new(floods[i].start);
+    g_autoptr(GString) text = row_bytes(data, "start");
+    g_autoptr(GString) unit = row_bytes(data, "unit");
     Fixture f;
 
     while (text->len < 1200 * 1024)
-        g_string_append(text, floods[i].unit);
+        g_string_append_len(text, unit->str, (gssize)unit->len);
     fixture_init(&f, NULL);
     autofd fd = fixture_connect(&f);
     client_send(fd, text->str, text->len);
     g_autoptr(GString) answer = client_read(fd, NULL);
-    g_assert_cmpint(answer_status(answer->str), ==, floods[i].status);
+    g_assert_cmpint(answer_status(answer->str), ==, row_status(data));
     fixture_clear(&f);
 }
 
@@ -240,18 +201,28 @@ test_connection_limit(void)
     fixture_clear(&f);
 }
 
+static void
+add_rows(const Json *table, const char *member, void (*test)(gconstpointer row))
+{
+    const Json *rows = json_object_get(table, member);
+
+    g_assert_cmpuint(json_array_size(rows), >, 0);
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const Json *row = json_array_get(rows, i);
+        g_autofree char *name = g_strdup_printf("/hostile/%s/%s", member, row_name(row));
+
+        g_test_add_data_func(name, row, test);
+    }
+}
+
 int
 main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    for (size_t i = 0; i < G_N_ELEMENTS(rows); i++) {
-        g_autofree char *name = g_strdup_printf("/hostile/row/%s", rows[i].name);
-        g_test_add_data_func(name, GSIZE_TO_POINTER(i), test_row);
-    }
-    for (size_t i = 0; i < G_N_ELEMENTS(floods); i++) {
-        g_autofree char *name = g_strdup_printf("/hostile/flood/%s", floods[i].name);
-        g_test_add_data_func(name, GSIZE_TO_POINTER(i), test_flood);
-    }
+    g_autoptr(Json) table = load_table();
+
+    add_rows(table, "rows", test_row);
+    add_rows(table, "floods", test_flood);
     g_test_add_func("/hostile/slow/head", test_slow_head);
     g_test_add_func("/hostile/slow/body", test_slow_body);
     g_test_add_func("/hostile/slow/reader", test_stalled_reader);

@@ -143,6 +143,7 @@ CALLERS = [
     Caller('Host with two ports', by_nobody(host='localhost:{port}:1'), always(421)),
     Caller('Host with a user', by_nobody(host='evil@localhost:{port}'), always(421)),
     Caller('Host with a dot', by_nobody(host='localhost.:{port}'), always(421)),
+    Caller('empty Host', by_nobody(host=' '), always(421)),
     Caller('Host 0.0.0.0', by_nobody(host='0.0.0.0:{port}'), always(421)),
     Caller('Host of IPv6 loopback', by_nobody(host='[::1]:{port}'), nobody),
     Caller('Host localhost', by_nobody(host='LOCALHOST:{port}'), nobody),
