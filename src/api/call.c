@@ -7,6 +7,9 @@
 #include "base/err.h"
 #include "base/log.h"
 
+/* The loop stands still while JSON is parsed; who has no key may not make it stand for long. */
+enum { STRANGER_BODY_MAX = 16 * 1024 };
+
 /* The only place where kinds of errors become HTTP statuses. */
 static const int statuses[ERR_KIND_MAX] = {
     [ERR_INVALID] = 400,     [ERR_DENIED] = 403,   [ERR_NOT_FOUND] = 404, [ERR_CONFLICT] = 409,
@@ -152,7 +155,10 @@ call_read_json(ApiCall *call, CallBodyFunc func, void *data)
         respond_error(call->request, 415, "the body must be sent as application/json");
         return;
     }
+    guint64 max = call->api->body_max;
+    if (call->caller.kind == CALLER_NOBODY)
+        max = MIN(max, STRANGER_BODY_MAX);
     BodyRead *read = g_new0(BodyRead, 1);
     *read = (BodyRead){.call = call, .func = func, .data = data};
-    http_request_read_all(call->request, call->api->body_max, on_body, read);
+    http_request_read_all(call->request, max, on_body, read);
 }
