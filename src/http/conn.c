@@ -75,7 +75,8 @@ begin_exchange(HttpConn *c)
     http_request_ref(r);
     const char *expect = http_request_header(r, "Expect");
     if (expect != NULL && g_ascii_strcasecmp(expect, "100-continue") != 0)
-        http_respond_text(r, 417, "text/plain", "only Expect: 100-continue is understood\n");
+        http_respond_text(r, 417, "application/json",
+                          "{\"code\":417,\"message\":\"only Expect: 100-continue is understood\"}\n");
     else
         c->server->handler(r, c->server->data);
     http_request_unref(r);
