@@ -112,6 +112,7 @@ struct HttpRequest {
 
 struct HttpListener {
     HttpWatch watch; /* first */
+    HttpTimer pause; /* armed: not accepting for a moment */
     HttpServer *server;
     char *name;
     void *data;

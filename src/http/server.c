@@ -28,6 +28,7 @@ enum {
     TCP_PROBES = 3,
     TCP_UNSENT_MS = 60000,
     SHED_LOG_US = 10 * G_USEC_PER_SEC,
+    ACCEPT_PAUSE_MS = 100,
 };
 
 static const char shed_answer[] = "HTTP/1.1 503 Service Unavailable\r\n"
@@ -142,6 +143,8 @@ static bool
 shed_without_fds(HttpServer *s, HttpListener *l)
 {
     if (s->reserve_fd < 0)
+        s->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (s->reserve_fd < 0)
         return false;
     close(s->reserve_fd);
     int fd = accept4(l->watch.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
@@ -154,6 +157,22 @@ shed_without_fds(HttpServer *s, HttpListener *l)
     return fd >= 0;
 }
 
+/* Whatever accept() lacks, the listener stays readable: asking again at once would spin. */
+static void
+pause_accepting(HttpListener *l)
+{
+    http_loop_set(l->server->loop, &l->watch, 0);
+    http_loop_timer_set(l->server->loop, &l->pause, ACCEPT_PAUSE_MS);
+}
+
+static void
+on_pause_over(HttpTimer *timer)
+{
+    HttpListener *l = (HttpListener *)((char *)timer - G_STRUCT_OFFSET(HttpListener, pause));
+
+    http_loop_set(l->server->loop, &l->watch, EPOLLIN);
+}
+
 static void
 on_acceptable(HttpWatch *watch, uint32_t events)
 {
@@ -164,13 +183,15 @@ on_acceptable(HttpWatch *watch, uint32_t events)
         Address a = {0};
         socklen_t n = sizeof a;
         int fd = accept4(watch->fd, &a.any, &n, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        int problem = fd < 0 ? errno : 0;
 
         if (fd >= 0) {
             take_connection(s, l, fd, &a);
-        } else if (errno == EMFILE || errno == ENFILE) {
-            if (!shed_without_fds(s, l))
-                return;
-        } else if (errno != EINTR && errno != ECONNABORTED) {
+        } else if (problem == EAGAIN) {
+            return;
+        } else if (problem != EINTR && problem != ECONNABORTED &&
+                   ((problem != EMFILE && problem != ENFILE) || !shed_without_fds(s, l))) {
+            pause_accepting(l);
             return;
         }
     }
@@ -210,6 +231,7 @@ http_server_listen(HttpServer *server, int fd, const HttpListenerSpec *spec, GEr
     }
     HttpListener *l = g_new0(HttpListener, 1);
     l->watch = (HttpWatch){.ready = on_acceptable, .fd = fd};
+    l->pause.expired = on_pause_over;
     l->server = server;
     l->name = g_strdup(spec->name);
     l->data = spec->data;
@@ -235,6 +257,7 @@ stop_listening(HttpServer *s, HttpListener *l)
 {
     if (l->watch.fd < 0)
         return;
+    http_loop_timer_cancel(s->loop, &l->pause);
     http_loop_remove(s->loop, &l->watch);
     close(l->watch.fd);
     l->watch.fd = -1;
@@ -344,7 +367,7 @@ waits_without_end(const HttpConn *c, const void *data)
 {
     const HttpRequest *r = c->request;
 
-    return c->state == CONN_IDLE || c->state == CONN_DUPLEX ||
+    return c->state == CONN_IDLE || c->state == CONN_HEAD || c->state == CONN_DUPLEX ||
            (r != NULL && r->answer == ANSWER_STREAM && r->length_left < 0);
 }
 

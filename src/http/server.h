@@ -73,8 +73,8 @@ void http_server_unlisten(HttpServer *server, HttpListener *listener);
 /* A connected socket as if it had been accepted; taken. */
 bool http_server_adopt(HttpServer *server, int fd, HttpListener *listener, GError **error);
 
-/* For a clean stop: no new connections, idle ones closed, no keep-alive after the answers
- * under way; `drained` is called when the last connection is gone (from the loop, never
+/* For a clean stop: no new connections, those without a whole request closed, no keep-alive
+ * after the answers under way; `drained` is called when the last connection is gone (from the loop, never
  * from inside this call). */
 void http_server_drain(HttpServer *server, void (*drained)(void *data), void *data);
 
