@@ -21,7 +21,12 @@ typedef struct CliOption {
 } CliOption;
 
 /* Which settings of the configuration a command takes as options. */
-typedef enum CliSettings { CLI_SETTINGS_NONE, CLI_SETTINGS_HOME, CLI_SETTINGS_ALL } CliSettings;
+typedef enum CliSettings {
+    CLI_SETTINGS_NONE,
+    CLI_SETTINGS_HOME,
+    CLI_SETTINGS_CLIENT, /* what is needed to find a server */
+    CLI_SETTINGS_ALL,    /* what a server is run with */
+} CliSettings;
 
 struct Command {
     const char *name;

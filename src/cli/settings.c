@@ -12,13 +12,32 @@ static const CliOption set_option = {
     .help = "any setting by its name; 'coop config show' lists them",
 };
 
+static bool
+is_taken(const Setting *s, CliSettings which)
+{
+    bool is_home = strcmp(s->name, "home") == 0;
+    bool is_server = strcmp(s->name, "server.url") == 0;
+
+    switch (which) {
+    case CLI_SETTINGS_NONE:
+        return false;
+    case CLI_SETTINGS_HOME:
+        return is_home;
+    case CLI_SETTINGS_CLIENT:
+        return is_home || is_server;
+    case CLI_SETTINGS_ALL:
+        return !is_server;
+    }
+    g_assert_not_reached();
+}
+
 void
 cli_settings_append(GArray *options, CliSettings which)
 {
-    for (size_t i = 0; i < n_settings && which != CLI_SETTINGS_NONE; i++) {
+    for (size_t i = 0; i < n_settings; i++) {
         const Setting *s = &settings[i];
 
-        if (s->flag == NULL || (which == CLI_SETTINGS_HOME && strcmp(s->name, "home") != 0))
+        if (s->flag == NULL || !is_taken(s, which))
             continue;
         CliOption option = {.name = s->flag, .value = s->flag_value, .help = s->help};
         g_array_append_val(options, option);

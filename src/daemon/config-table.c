@@ -48,7 +48,10 @@ const Setting settings[] = {
      .help = "event streams open at a time for each key"},
 
     {"server.url", SETTING_URL, DERIVED, .schemes = "http,https", ENV("SANDBOX_SERVICE_URL"),
+     .flag = "server", .flag_value = "URL",
      .help = "where commands find the server; from http.listen if not set"},
+    {"server.key", SETTING_API_KEY, FIELD(server_key), ENV("COOP_API_KEY"), .secret = true,
+     .help = "API key of commands; auth.key or the first admin key if not set"},
     {"auth.key", SETTING_API_KEY, FIELD(key), ENV("E2B_API_KEY"), .secret = true,
      .help = "API key of clients"},
     {"events.retention", SETTING_DURATION, "30d", SECOND, 3650 * DAY, FIELD(events_retention_ms),

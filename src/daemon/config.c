@@ -265,6 +265,7 @@ fill(ConfigLoader *loader)
     const ConfigSlot *url = config_slot(config, setting_find("server.url"));
     config->priv->server_url = url != NULL ? g_strdup(url->value.items[0]) : url_of_listen(config);
     config->server_url = config->priv->server_url;
+    config->server_url_is_set = url != NULL;
     config->priv->database_file = file_of_database(loader);
     config->database_file = config->priv->database_file;
 }

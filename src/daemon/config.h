@@ -40,9 +40,11 @@ typedef struct Config {
     const char *home;
     ConfigHttp http;
     gint64 events_retention_ms;
-    const char *log_levels;    /* for log_set_levels() */
-    const char *key;           /* the API key of E2B_API_KEY, or NULL */
-    const char *server_url;    /* where commands find the server; never NULL */
+    const char *log_levels; /* for log_set_levels() */
+    const char *key;        /* the API key of E2B_API_KEY, or NULL */
+    const char *server_url; /* where commands find the server; never NULL */
+    const char *server_key; /* what they show there, or NULL */
+    bool server_url_is_set;
     const char *database_file; /* SQLite */
     GArray *addresses;         /* of ConfigAddress: listen, then the compat ports */
     GPtrArray *notices;        /* of char *: accepted, but the user should know */

@@ -284,6 +284,7 @@ test_environment(void)
     } cases[] = {
         {"SANDBOX_SERVICE_URL=http://localhost:8003", "server.url", "http://localhost:8003", true},
         {"E2B_API_KEY=" KEY, "auth.key", "********", true},
+        {"COOP_API_KEY=" KEY, "server.key", "********", true},
         {"COOP_LOG=debug", "log.level", "debug", true},
         {"COOP_LISTEN=127.0.0.1:1", "http.listen", "127.0.0.1:1", true},
         {"COOP_HTTP_RATE_PER_KEY=7", "http.rate_per_key", "7", true},
@@ -552,7 +553,11 @@ test_compat_and_urls(void)
         g_autoptr(Config) c = load(&p, NULL, flag, NULL);
 
         g_assert_cmpstr(c->server_url, ==, cases[i].url);
+        g_assert_false(c->server_url_is_set);
     }
+    g_autoptr(Config) named = load(&p, env, "server.url=https://coop.example:1", NULL);
+    g_assert_cmpstr(named->server_url, ==, "https://coop.example:1");
+    g_assert_true(named->server_url_is_set);
     g_autoptr(Config) c = load(&p, env, "http.listen=10.0.0.1:8002,[::1]:8003", NULL);
     g_assert_cmpuint(c->addresses->len, ==, G_N_ELEMENTS(want));
     for (guint i = 0; i < c->addresses->len; i++) {
