@@ -49,6 +49,7 @@ api_new(const ApiSpec *spec)
     api->db = spec->db;
     api->events = spec->events;
     api->home = g_strdup(spec->home);
+    api->address = g_strdup(spec->address);
     api->rate = spec->rate;
     api->streams_per_key = spec->streams_per_key;
     api->body_max = spec->body_max;
@@ -82,6 +83,7 @@ api_free(Api *api)
     g_ptr_array_unref(api->routes);
     g_hash_table_unref(api->degraded);
     g_free(api->home);
+    g_free(api->address);
     g_free(api->health);
     g_free(api);
 }

@@ -21,6 +21,7 @@ typedef struct ApiSpec {
     Db *db;
     EventLog *events;
     const char *home;           /* for temporary files of uploads */
+    const char *address;        /* where a browser finds us: "http://127.0.0.1:8003" */
     const char *const *hosts;   /* further names we answer to; NULL: none */
     const char *const *origins; /* pages that may call us; NULL: none */
     RateLimit rate;             /* calls per key */

@@ -125,9 +125,10 @@ post_ticket(ApiCall *call)
         return;
     }
     g_autofree char *path = g_strdup_printf("/#ticket=%s", ticket);
-    call_respond_json(
-        call, 201,
-        json_pack("{s:s, s:s, s:i}", "ticket", ticket, "path", path, "expires_in", (int)TICKET_LIFE_S));
+    g_autofree char *url = g_strconcat(call->api->address, path, NULL);
+    call_respond_json(call, 201,
+                      json_pack("{s:s, s:s, s:s, s:i}", "ticket", ticket, "path", path, "url", url,
+                                "expires_in", (int)TICKET_LIFE_S));
 }
 
 const ApiRoute session_routes[] = {

@@ -18,7 +18,7 @@ struct Api {
     Db *db;
     EventLog *events;
     HttpServer *server; /* NULL until it is there */
-    char *home;
+    char *home, *address;
     OriginRules *origins;
     KeyRing *keys;
     SessionBook *sessions;

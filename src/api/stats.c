@@ -46,9 +46,9 @@ get_stats(ApiCall *call)
     Api *api = call->api;
 
     call_respond_json(call, 200,
-                      json_pack("{s:o, s:o, s:o, s:I}", "http", http_numbers(api), "store",
-                                store_numbers(api), "events", event_numbers(api), "seq",
-                                (json_int_t)event_log_last_seq(api->events)));
+                      json_pack("{s:s, s:o, s:o, s:o, s:I}", "address", api->address, "http",
+                                http_numbers(api), "store", store_numbers(api), "events", event_numbers(api),
+                                "seq", (json_int_t)event_log_last_seq(api->events)));
 }
 
 const ApiRoute stats_routes[] = {

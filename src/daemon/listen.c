@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/listen.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -37,6 +38,32 @@ listen_tcp(const ConfigAddress *address, GError **error)
         return -1;
     }
     return g_steal_fd(&fd);
+}
+
+char *
+listen_url(int fd, GError **error)
+{
+    struct sockaddr_storage addr;
+    const struct sockaddr_in *v4 = (const struct sockaddr_in *)&addr;
+    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&addr;
+    socklen_t len = sizeof addr;
+    char text[INET6_ADDRSTRLEN];
+
+    if (getsockname(fd, (struct sockaddr *)&addr, &len) < 0) {
+        err_errno(error, "ask for the address of a socket");
+        return NULL;
+    }
+    if (addr.ss_family == AF_INET6) {
+        const struct in6_addr *a = IN6_IS_ADDR_UNSPECIFIED(&v6->sin6_addr) ? &in6addr_loopback
+                                                                           : &v6->sin6_addr;
+
+        inet_ntop(AF_INET6, a, text, sizeof text);
+        return g_strdup_printf("http://[%s]:%u", text, ntohs(v6->sin6_port));
+    }
+    const struct in_addr loopback = {htonl(INADDR_LOOPBACK)};
+    inet_ntop(AF_INET, v4->sin_addr.s_addr == htonl(INADDR_ANY) ? &loopback : &v4->sin_addr, text,
+              sizeof text);
+    return g_strdup_printf("http://%s:%u", text, ntohs(v4->sin_port));
 }
 
 int

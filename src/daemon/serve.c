@@ -33,6 +33,7 @@ typedef struct Server {
     GMainLoop *main;
     int lock_fd;
     GArray *tcp_fds; /* int, opened while we may still be root; taken by the server */
+    char *address;   /* of the first of them, as a URL */
     HttpLoop *loop;
     Db *db;
     EventLog *events;
@@ -76,7 +77,8 @@ open_tcp(Server *s, GError **error)
     }
     if (s->tcp_fds->len == 0)
         return err_set(error, ERR_INVALID, "there is no address to listen on");
-    return true;
+    s->address = listen_url(g_array_index(s->tcp_fds, int, 0), error);
+    return s->address != NULL;
 }
 
 static bool
@@ -119,6 +121,7 @@ make_api(Server *s)
         .db = s->db,
         .events = s->events,
         .home = s->config->home,
+        .address = s->address,
         .hosts = (const char *const *)hosts,
         .origins = h->allowed_origins,
         .rate = {.per_second = (guint)h->rate_per_key, .burst = (guint)h->rate_burst},
@@ -202,17 +205,15 @@ end(Server *s, const GError *error)
 static void
 announce(Server *s)
 {
-    const ConfigAddress *first = &g_array_index(s->config->addresses, ConfigAddress, 0);
     char ticket[TICKET_LEN + 1];
-    g_autofree char *address = g_strdup_printf("http://%s", first->text);
     g_autofree char *link = NULL;
 
     if (api_ticket(s->api, ticket))
-        link = g_strdup_printf("%s/#ticket=%s", address, ticket);
-    log_info("daemon", "ready", log_str("address", address), log_str("home", s->config->home),
+        link = g_strdup_printf("%s/#ticket=%s", s->address, ticket);
+    log_info("daemon", "ready", log_str("address", s->address), log_str("home", s->config->home),
              log_str("version", version_number()));
     if (s->options->ready != NULL)
-        s->options->ready(address, link, s->options->data);
+        s->options->ready(s->address, link, s->options->data);
 }
 
 static void
@@ -318,6 +319,7 @@ server_clear(Server *s)
             close(g_array_index(s->tcp_fds, int, i));
     }
     g_array_unref(s->tcp_fds);
+    g_free(s->address);
     g_main_loop_unref(s->main);
     if (s->lock_fd >= 0)
         close(s->lock_fd);
