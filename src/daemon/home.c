@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "api/keyring.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/io.h"
@@ -113,4 +114,30 @@ char *
 home_control_socket(const char *home)
 {
     return g_build_filename(home, "run", "control.sock", NULL);
+}
+
+char *
+home_key_file(const char *home)
+{
+    return g_build_filename(home, "key", NULL);
+}
+
+char *
+home_read_key(const char *home, GError **error)
+{
+    g_autofree char *path = home_key_file(home);
+    char text[KEY_SECRET_LEN + 2] = "";
+    /* The folder may belong to a less trusted user than the one who reads. */
+    autofd fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+
+    if (fd < 0 || io_read_full(fd, text, sizeof text - 1) < 0) {
+        err_errno(error, "read '%s'", path);
+        return NULL;
+    }
+    g_strchomp(text);
+    if (!key_secret_is_well_formed(text)) {
+        err_set(error, ERR_INVALID, "the file '%s' does not hold a key", path);
+        return NULL;
+    }
+    return g_strdup(text);
 }

@@ -25,3 +25,8 @@ int home_lock(const char *home, uid_t uid, gid_t gid, GError **error);
 bool home_is_locked(const char *home);
 
 char *home_control_socket(const char *home);
+
+/* The first admin key.  ERR_NOT_FOUND: none was made yet; ERR_DENIED: it is somebody
+ * else's. */
+char *home_read_key(const char *home, GError **error);
+char *home_key_file(const char *home);
