@@ -7,6 +7,7 @@
 #define COMMANDS(X)                                                                                          \
     X(start)                                                                                                 \
     X(serve)                                                                                                 \
+    X(status)                                                                                                \
     X(doctor)                                                                                                \
     X(config)                                                                                                \
     X(completion)                                                                                            \
