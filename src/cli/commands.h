@@ -8,6 +8,7 @@
     X(start)                                                                                                 \
     X(serve)                                                                                                 \
     X(status)                                                                                                \
+    X(link)                                                                                                  \
     X(doctor)                                                                                                \
     X(config)                                                                                                \
     X(completion)                                                                                            \
