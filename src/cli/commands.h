@@ -9,6 +9,7 @@
     X(serve)                                                                                                 \
     X(status)                                                                                                \
     X(link)                                                                                                  \
+    X(key)                                                                                                   \
     X(doctor)                                                                                                \
     X(config)                                                                                                \
     X(completion)                                                                                            \
