@@ -10,6 +10,7 @@
     X(status)                                                                                                \
     X(link)                                                                                                  \
     X(key)                                                                                                   \
+    X(events)                                                                                                \
     X(doctor)                                                                                                \
     X(config)                                                                                                \
     X(completion)                                                                                            \

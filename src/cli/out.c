@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/out.h"
 
+#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -14,6 +15,7 @@ struct Out {
     OutFormat format;
     bool colour;
     bool failed;
+    bool gone;
 };
 
 Out *
@@ -52,11 +54,25 @@ out_ok(const Out *out)
     return !out->failed;
 }
 
+bool
+out_is_gone(const Out *out)
+{
+    return out->gone;
+}
+
+int
+out_fd(const Out *out)
+{
+    return out->fd;
+}
+
 static void
 put(Out *out, const char *text)
 {
-    if (!io_write_all(out->fd, text, strlen(text)))
-        out->failed = true;
+    if (out->gone || io_write_all(out->fd, text, strlen(text)))
+        return;
+    out->gone = errno == EPIPE;
+    out->failed = out->failed || !out->gone;
 }
 
 /* C0 and C1 controls reach the terminal's escape parser; the direction controls make text

@@ -62,6 +62,10 @@ void out_notice(Out *out, const char *fmt, ...) G_GNUC_PRINTF(2, 3);
 /* False once something could not be written (a full disk): the command has then failed,
  * whatever else it did. */
 bool out_ok(const Out *out);
+/* Whoever read us has had enough: no failure. */
+bool out_is_gone(const Out *out);
+
+int out_fd(const Out *out); /* borrowed */
 
 /* The text without control characters, direction overrides or bad UTF-8. */
 char *out_clean(const char *text);
