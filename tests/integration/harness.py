@@ -103,7 +103,7 @@ class Server:
         return {**keep, **quiet, 'COOP_HOME': str(self.home), **self.env}
 
     def command(self):
-        user = ['--user', 'root'] if IS_ROOT else []
+        user = ['--user', 'root'] if IS_ROOT and not self.prefix else []
         return [*self.prefix, PROGRAM, 'serve', '-o', 'json', '--listen', self.host, *user, *self.args]
 
     def before_exec(self):
