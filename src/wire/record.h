@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
+#include <stdbool.h>
 #include <stdint.h>
 
 /* What the server asks of the keeper: fixed records, one packet each.  The keeper parses
@@ -8,7 +9,8 @@
  *
  * The keeper has one server at a time (the socket's peer must be the server's user or root);
  * a new connection takes the place of the old one, asks LIST, and gets a BOX record with the
- * box's fds for each box that lives. */
+ * box's fds for each box that lives, GONE for each that ended while nobody was there to be
+ * told, and then LISTED. */
 
 enum {
     KEEPER_VERSION = 1,
@@ -16,22 +18,37 @@ enum {
     KEEPER_NAME_MAX = 63,
     KEEPER_LAYERS_MAX = 16,
     KEEPER_BOXES_MAX = 4096,
+    KEEPER_POOL_MAX = 256,
+};
+
+/* What a box may ask for; less cannot work, more no machine has. */
+#define KEEPER_MEMORY_MIN (UINT64_C(8) << 20)
+#define KEEPER_MEMORY_MAX (UINT64_C(1) << 44)
+#define KEEPER_DISK_MIN (UINT64_C(8) << 20)
+#define KEEPER_DISK_MAX (UINT64_C(1) << 43)
+enum {
+    KEEPER_INODES_MIN = 256,
+    KEEPER_INODES_MAX = 1 << 28,
+    KEEPER_PIDS_MIN = 4,
+    KEEPER_PIDS_MAX = 1 << 20,
+    KEEPER_CPU_MIN = 10,
+    KEEPER_CPU_MAX = 1024 * 1000,
 };
 
 typedef enum KeeperVerb {
-    KEEPER_HELLO = 1,
-    KEEPER_CREATE, /* answered by BOX (with fds) or FAILED */
-    KEEPER_KILL,   /* answered by GONE when nothing of it is left */
-    KEEPER_FREEZE,
-    KEEPER_THAW,
-    KEEPER_STAT,
+    KEEPER_HELLO = 1, /* answered by OK with version and degraded */
+    KEEPER_CREATE,    /* answered by BOX (with fds) or FAILED */
+    KEEPER_KILL,      /* answered by GONE when nothing of it is left */
+    KEEPER_FREEZE,    /* answered by OK or FAILED */
+    KEEPER_THAW,      /* answered by OK or FAILED */
+    KEEPER_STAT,      /* answered by STATS or FAILED */
     KEEPER_LIST,
-    KEEPER_PREPARE, /* have this many images, cgroups and id ranges ready */
+    KEEPER_PREPARE, /* have `count` disks of these limits ready; answered by OK at once */
     /* from the keeper */
     KEEPER_OK = 64,
     KEEPER_BOX,
     KEEPER_FAILED,
-    KEEPER_GONE,
+    KEEPER_GONE, /* serial 0: it ended by itself */
     KEEPER_STATS,
     KEEPER_LISTED, /* the end of a LIST */
 } KeeperVerb;
@@ -54,20 +71,22 @@ typedef struct KeeperRequest {
      * smuggled in. */
     char layers[KEEPER_LAYERS_MAX][KEEPER_NAME_MAX + 1];
     uint32_t n_layers;
-    uint32_t flags; /* KeeperFlags */
-    uint16_t door_port;
+    uint32_t flags;     /* KeeperFlags */
+    uint16_t door_port; /* 0: no door */
     uint16_t low_ports; /* 1: ports below 1024 may be bound inside */
-    uint32_t count;     /* PREPARE */
+    uint32_t count;     /* PREPARE: how many; HELLO: KEEPER_VERSION */
     KeeperLimits limits;
 } KeeperRequest;
+_Static_assert(sizeof(KeeperRequest) == 1168, "a request has no padding");
 
 typedef enum KeeperFlags { KEEPER_KEEP_DISK = 1 << 0, KEEPER_SUDO = 1 << 1 } KeeperFlags;
 
-/* Which fds come with BOX, in this order. */
+/* Which fds come with BOX, in this order; a box without a door sends the first two. */
 typedef enum KeeperFd { KEEPER_FD_CHANNEL, KEEPER_FD_PIDFD, KEEPER_FD_DOOR, KEEPER_FDS } KeeperFd;
 
 typedef enum KeeperStage {
-    STAGE_RECORD = 1,
+    STAGE_REQUEST = 1, /* refused before anything was made */
+    STAGE_RECORD,
     STAGE_CGROUP,
     STAGE_IDS,
     STAGE_DISK,
@@ -90,19 +109,22 @@ typedef struct KeeperAnswer {
     uint32_t verb;
     uint32_t serial; /* 0: nobody asked */
     char box[KEEPER_ID_LEN + 4];
-    uint32_t stage; /* FAILED */
-    int32_t error;  /* errno */
+    uint32_t version; /* KEEPER_VERSION */
+    uint32_t stage;   /* FAILED: KeeperStage */
+    int32_t error;    /* FAILED: errno */
     /* GONE */
-    int32_t exit_code;
+    int32_t exit_code; /* of pid 1; 128 + signal when one ended it */
     uint32_t oom_kills;
-    /* BOX, STATS */
+    /* BOX, STATS, OK */
     uint32_t degraded; /* KeeperDegraded */
-    uint32_t id_base;
+    uint32_t id_base;  /* host uid of root inside */
+    uint32_t frozen;   /* 1: by FREEZE */
     uint64_t netns_cookie;
     uint64_t memory_bytes, memory_peak_bytes, cpu_us, disk_bytes;
     uint32_t pids, inodes;
     int64_t born_us; /* CLOCK_BOOTTIME */
 } KeeperAnswer;
+_Static_assert(sizeof(KeeperAnswer) == 120, "an answer has no padding");
 
 /* What this box lacks; told wherever the box is shown. */
 typedef enum KeeperDegraded {
@@ -116,4 +138,6 @@ typedef enum KeeperDegraded {
     DEGRADED_FREEZE = 1 << 7,
 } KeeperDegraded;
 
-_Bool keeper_request_check(const KeeperRequest *request);
+/* Whether the keeper may act on it.  Every field its verb uses is within its bounds. */
+bool keeper_request_check(const KeeperRequest *request);
+const char *keeper_stage_name(KeeperStage stage);
