@@ -457,9 +457,15 @@ http_parser_feed(HttpParser *parser, const guint8 *bytes, size_t n, size_t *ret_
 bool
 http_parser_finish(HttpParser *parser)
 {
-    return parser->phase == PHASE_DONE ||
-           (parser->phase == PHASE_BODY && llhttp_finish(&parser->llhttp) != HPE_INVALID_EOF_STATE &&
-            parser->phase == PHASE_DONE);
+    HttpParser *p = parser;
+    size_t used;
+
+    /* Right after the head llhttp has not decided yet how the body ends. */
+    if (p->phase == PHASE_BODY)
+        (void)http_parser_feed(p, (const guint8 *)"", 0, &used);
+    if (p->phase == PHASE_BODY)
+        (void)llhttp_finish(&p->llhttp); /* what counts is whether it completes the message */
+    return p->phase == PHASE_DONE;
 }
 
 void

@@ -30,6 +30,7 @@ typedef struct HttpHead {
 } HttpHead;
 
 void http_head_clear(HttpHead *head);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(HttpHead, http_head_clear)
 const char *http_head_find(const HttpHead *head, const char *name);
 guint http_head_count(const HttpHead *head, const char *name);
 static inline const char *
