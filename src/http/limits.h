@@ -22,6 +22,11 @@ enum {
     HTTP_ACCEPT_BATCH = 64,
     HTTP_EVENT_BATCH = 64,
 
+    /* Bytes of an upstream's headers; the rest of HTTP_HEAD_MAX is for those a handler added. */
+    HTTP_PROXY_HEAD_MAX = 28 * 1024,
+    HTTP_PROXY_HEAD_MS = 60000,
+    HTTP_PROXY_STALL_MS = 600000,
+
     HTTP_CLIENT_CONNECTIONS_MAX = 512, /* open at once; further calls wait, within their deadline */
     HTTP_CLIENT_PER_HOST_MAX = 256,
     HTTP_CLIENT_KEEP_MAX = 128,     /* with more open than this, an unused one is closed */
