@@ -106,7 +106,7 @@ test_mute_client(void)
     WsTest t;
 
     ws_test_init(&t);
-    t.spec.ping_ms = 30;
+    t.spec.ping_ms = 100;
     autofd fd = ws_test_connect(&t, WS_HANDSHAKE("/echo"));
     /* One that answers stays, for more pings than a mute one gets. */
     for (int i = 0; i < 5; i++) {

@@ -232,7 +232,7 @@ test_we_close(void)
         WsTest t;
 
         ws_test_init(&t);
-        t.spec.close_ms = 50;
+        t.spec.close_ms = 300;
         autofd fd = ws_test_connect(&t, WS_HANDSHAKE("/close"));
         ws_send_frame(fd, 0x81, "a", 1);
         ws_send_frame(fd, 0x81, "not delivered", 13);

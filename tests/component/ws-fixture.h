@@ -13,7 +13,7 @@
 #define WS_VERSION "Sec-WebSocket-Version: 13\r\n"
 #define WS_HANDSHAKE(path) WS_REQUEST(path) WS_UPGRADE WS_KEY WS_VERSION "\r\n"
 
-enum { MIB = 1024 * 1024, PUSH_SIZE = 16 * 1024, QUEUE_MAX = 256 * 1024 };
+enum { PUSH_SIZE = 16 * 1024, QUEUE_MAX = 256 * 1024 };
 
 /* The handler takes every request; the path says what happens with its messages:
  *   /echo    each comes back
