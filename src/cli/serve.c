@@ -44,7 +44,11 @@ run(Cli *cli)
     for (guint i = 0; i < config->notices->len; i++)
         log_warn("config", config->notices->pdata[i]);
     log_set_levels(config->log_levels);
-    return serve_run(config, &options, &error) ? EXIT_CODE_OK : cli_fail_error(cli, error);
+    if (serve_run(config, &options, &error))
+        return EXIT_CODE_OK;
+    code = exit_code_of(error);
+    /* The command line was right; what it leads to is not. */
+    return cli_fail(cli, code == EXIT_CODE_USAGE ? EXIT_CODE_CONFIG : code, "%s", error->message);
 }
 
 static const CliOption options[] = {
