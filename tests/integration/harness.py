@@ -24,6 +24,9 @@ IS_ROOT = os.geteuid() == 0
 # What a sanitizer, GLib or an assertion says before, or instead of, ending the process.
 ALARM = re.compile(r'AddressSanitizer|LeakSanitizer|UndefinedBehaviorSanitizer|runtime error:'
                    r'|CRITICAL \*\*|WARNING \*\*|^ERROR:|\(process:\d+\)', re.M)
+# One line of the log, whatever is in it.
+LOG_LINE = re.compile(r't=\S+Z level=(debug|info|warn|error) mod=[\w-]+ msg="(?:[^"\\]|\\.)*"'
+                      r'(?: \w+=(?:[!#-<>-\[\]-~]+|"(?:[ !#-\[\]-~…]|\\.)*"))*')
 
 
 def wait_until(check, what, seconds=WAIT_S):
@@ -330,6 +333,17 @@ class Stream:
                 return items
             assert time.monotonic() < end, f'not within {WAIT_S} s; the last were {items[-3:]}'
         raise AssertionError(f'the stream ended early, after {items[-3:]}')
+
+
+def check_error(server, answer, status):
+    """An error says what and not more: no path, no SQL, no secret, no source file."""
+    assert answer.status == status, answer
+    assert answer.headers['Content-Type'] == 'application/json'
+    assert set(answer.json) == {'code', 'message', 'request_id'}
+    assert answer.json['code'] == status and answer.json['message']
+    text = answer.body.decode().lower()
+    for word in (str(server.home), 'coop.db', '.c:', 'sqlite', 'select ', 'insert ', 'no such table', server.key[:14]):
+        assert word.lower() not in text, text
 
 
 def limit_files(n):

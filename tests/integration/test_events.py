@@ -5,7 +5,7 @@ import concurrent.futures
 import pytest
 
 import eventlog
-from harness import Stream, wait_until
+from harness import Stream, check_error, wait_until
 
 FIRST = [{'kind': 'task.created', 'task_id': 't1', 'squad_id': 's1'},
          {'kind': 'task.moved', 'task_id': 't1', 'squad_id': 's1', 'data': '{"to":"done"}'},
@@ -88,7 +88,7 @@ BAD = [('limit=0', 'limit'), ('limit=501', 'limit'), ('limit=-1', 'limit'), ('li
 def test_bad_parameters_are_named(server, query, word):
     for headers in ({}, {'Accept': 'text/event-stream'}):
         answer = server.ask('GET', f'/api/v1/events?{query}', headers=headers)
-        assert answer.status == 400, answer
+        check_error(server, answer, 400)
         assert word in answer.json['message']
 
 

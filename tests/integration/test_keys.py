@@ -6,7 +6,7 @@ import stat
 
 import pytest
 
-from harness import Stream, wait_until
+from harness import Stream, check_error, wait_until
 
 
 def test_a_key_is_shown_once(server):
@@ -43,7 +43,7 @@ BODIES = [
 def test_bad_bodies_are_named(server, body, word):
     before = len(server.get('/api/v1/keys')['keys'])
     answer = server.ask('POST', '/api/v1/keys', body=body)
-    assert answer.status == 400, answer
+    check_error(server, answer, 400)
     assert word in answer.json['message']
     assert len(server.get('/api/v1/keys')['keys']) == before
 
@@ -51,8 +51,7 @@ def test_bad_bodies_are_named(server, body, word):
 @pytest.mark.parametrize('id_', ['nothing', '00000000-0000-0000-0000-000000000000', '%ff%fe', 'x' * 2000, '%27%20OR%201'])
 def test_revoking_an_unknown_key(server, id_):
     answer = server.ask('DELETE', f'/api/v1/keys/{id_}')
-    assert answer.status == 404, answer
-    assert answer.json['code'] == 404
+    check_error(server, answer, 404)
 
 
 def test_revoking_twice_is_fine(server):
