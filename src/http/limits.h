@@ -22,6 +22,8 @@ enum {
     HTTP_ACCEPT_BATCH = 64,
     HTTP_EVENT_BATCH = 64,
 
+    HTTP_OFFLOAD_THREADS = 4, /* each transfer has one piece of work under way at most */
+
     /* Bytes of an upstream's headers; the rest of HTTP_HEAD_MAX is for those a handler added. */
     HTTP_PROXY_HEAD_MAX = 28 * 1024,
     HTTP_PROXY_HEAD_MS = 60000,

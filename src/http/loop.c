@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "http/limits.h"
+#include "http/offload.h"
 
 enum {
     /* Distinct timer durations; every user of a loop together needs fewer. */
@@ -33,7 +34,8 @@ struct HttpLoop {
     HttpTimerQueue queues[TIMER_QUEUES_MAX];
     size_t n_queues;
     struct epoll_event batch[HTTP_EVENT_BATCH];
-    int batch_len, batch_at; /* being dispatched */
+    int batch_len, batch_at;     /* being dispatched */
+    struct HttpOffload *offload; /* NULL until it is needed */
     uint8_t read_buffer[HTTP_READ_SIZE];
 };
 
@@ -139,12 +141,21 @@ http_loop_free(HttpLoop *loop)
 {
     if (loop == NULL)
         return;
+    offload_free(loop->offload);
     g_source_destroy(loop->source);
     g_source_unref(loop->source);
     g_source_destroy(loop->timer_source);
     g_source_unref(loop->timer_source);
     close(loop->epoll_fd);
     g_free(loop);
+}
+
+void
+http_loop_offload(HttpLoop *loop, void (*work)(void *data), void (*done)(void *data), void *data)
+{
+    if (loop->offload == NULL)
+        loop->offload = offload_new(loop);
+    offload_push(loop->offload, work, done, data);
 }
 
 uint8_t *

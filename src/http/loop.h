@@ -45,3 +45,8 @@ struct HttpTimer {
 /* Arms or re-arms; fires once. */
 void http_loop_timer_set(HttpLoop *loop, HttpTimer *timer, guint ms);
 void http_loop_timer_cancel(HttpLoop *loop, HttpTimer *timer);
+
+/* Work that may block, in a small pool of threads.  `work` shares nothing with the loop but
+ * `data`, which is its own until `done` runs on the loop; every `done` runs, the last ones
+ * inside http_loop_free(). */
+void http_loop_offload(HttpLoop *loop, void (*work)(void *data), void (*done)(void *data), void *data);
