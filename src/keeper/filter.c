@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "keeper/filter.h"
+
+#include <errno.h>
+#include <seccomp.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/io.h"
+#include "keeper/filter-table.h"
+
+/* Names are a binary search: about nine comparisons for any call. */
+enum { OPTIMIZE_TREE = 2 };
+
+static void
+context_free(scmp_filter_ctx *context)
+{
+    if (*context != NULL)
+        seccomp_release(*context);
+}
+#define auto_context __attribute__((cleanup(context_free))) scmp_filter_ctx
+
+/* The exceptions to "no personality but the plain one": Linux and Linux32, with or without the
+ * emulation of old uname answers, and the question which one is set. */
+static const uint64_t personalities[] = {0, 8, 0x20000, 0x20008, 0xffffffff};
+
+static int
+add_names(scmp_filter_ctx context, const char *const *names, uint32_t action)
+{
+    int result = 0;
+
+    for (size_t i = 0; names[i] != NULL && result == 0; i++) {
+        int call = seccomp_syscall_resolve_name(names[i]);
+
+        /* A call that only another architecture has is no rule here. */
+        result = call == __NR_SCMP_ERROR ? -EINVAL : seccomp_rule_add(context, action, call, 0);
+    }
+    return result;
+}
+
+static int
+fill_names(scmp_filter_ctx context)
+{
+    int result = add_names(context, filter_allowed, SCMP_ACT_ALLOW);
+
+    if (result == 0)
+        result = add_names(context, filter_refused, SCMP_ACT_ERRNO(EPERM));
+    for (size_t i = 0; i < G_N_ELEMENTS(personalities) && result == 0; i++)
+        result = seccomp_rule_add(context, SCMP_ACT_ALLOW, SCMP_SYS(personality), 1,
+                                  SCMP_A0(SCMP_CMP_MASKED_EQ, 0xffffffff, personalities[i]));
+    return result;
+}
+
+static int
+fill_arguments(scmp_filter_ctx context)
+{
+    int result = 0;
+
+    for (const FilterRule *rule = filter_rules; rule->call != NULL && result == 0; rule++)
+        result = seccomp_rule_add_array(context, SCMP_ACT_ERRNO((uint16_t)rule->error),
+                                        seccomp_syscall_resolve_name(rule->call), rule->n, rule->compare);
+    return result;
+}
+
+static int
+set_arch(scmp_filter_ctx context, uint32_t arch)
+{
+    uint32_t native = seccomp_arch_native();
+    int result;
+
+    if (arch == SCMP_ARCH_NATIVE || arch == native)
+        return 0;
+    result = seccomp_arch_add(context, arch);
+    return result != 0 ? result : seccomp_arch_remove(context, native);
+}
+
+/* Rules reach only the architectures that are there when they are added: the 32-bit-pointer
+ * calls of x86-64 get none, so that they do not exist. */
+static int
+close_x32(scmp_filter_ctx context, uint32_t arch)
+{
+    if (arch == SCMP_ARCH_NATIVE)
+        arch = seccomp_arch_native();
+    return arch == SCMP_ARCH_X86_64 ? seccomp_arch_add(context, SCMP_ARCH_X32) : 0;
+}
+
+static bool
+export_program(scmp_filter_ctx context, FilterProgram *ret_program, GError **error)
+{
+    autofd fd = memfd_create("filter", MFD_CLOEXEC);
+
+    if (fd < 0)
+        return err_errno(error, "make a memory file for the system call filter");
+    int result = seccomp_export_bpf(context, fd);
+
+    if (result != 0)
+        return err_set(error, ERR_INTERNAL, "make the system call filter: %s", g_strerror(-result));
+    if (lseek(fd, 0, SEEK_SET) < 0)
+        return err_errno(error, "rewind the system call filter");
+    ssize_t n = io_read_full(fd, ret_program->insns, sizeof ret_program->insns);
+
+    if (n < 0)
+        return err_errno(error, "read the system call filter");
+    if (n == 0 || (size_t)n == sizeof ret_program->insns || (size_t)n % sizeof ret_program->insns[0] != 0)
+        return err_set(error, ERR_INTERNAL, "the system call filter has %zd bytes", n);
+    ret_program->n = (size_t)n / sizeof ret_program->insns[0];
+    return true;
+}
+
+bool
+filter_build(FilterPart part, uint32_t arch, FilterProgram *ret_program, GError **error)
+{
+    bool names = part == FILTER_NAMES;
+    auto_context context = seccomp_init(names ? SCMP_ACT_ERRNO(ENOSYS) : SCMP_ACT_ALLOW);
+    int result;
+
+    if (context == NULL)
+        return err_set(error, ERR_INTERNAL, "make the system call filter");
+    result = seccomp_attr_set(context, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
+    if (result == 0)
+        result = seccomp_attr_set(context, SCMP_FLTATR_CTL_OPTIMIZE, OPTIMIZE_TREE);
+    if (result == 0)
+        result = set_arch(context, arch);
+    if (result == 0)
+        result = names ? fill_names(context) : fill_arguments(context);
+    if (result == 0)
+        result = close_x32(context, arch);
+    if (result != 0)
+        return err_set(error, ERR_INTERNAL, "fill the system call filter: %s", g_strerror(-result));
+    return export_program(context, ret_program, error);
+}
