@@ -67,6 +67,7 @@ begin_exchange(HttpConn *c)
 {
     c->state = CONN_EXCHANGE;
     c->fresh = false;
+    c->renew = true;
     HttpRequest *r = request_new(c);
 
     c->request = r;
@@ -243,7 +244,7 @@ feed_kept(HttpConn *c)
     size_t n;
     const guint8 *bytes = buf_peek(&c->in, &n);
 
-    if (!wants_input(c))
+    if (c->dead || !wants_input(c))
         return;
     if (n > 0)
         buf_skip(&c->in, feed(c, bytes, n));
@@ -323,6 +324,7 @@ close_gently(HttpConn *c)
      * its way; so the peer gets a FIN and a moment to stop. */
     c->state = CONN_LINGER;
     c->lingered = 0;
+    c->again = true;
     buf_clear(&c->in);
     g_clear_pointer(&c->parser, http_parser_free);
 }
@@ -427,11 +429,11 @@ set_timer(HttpConn *c)
 {
     ConnTimer kind = timer_wanted(c);
     /* A head has one deadline, however busily its bytes drip in; stalls start anew with
-     * every byte. */
-    bool renew = kind != c->timer_kind ||
+     * every byte, and everything with an exchange, which may have come and gone in a turn. */
+    bool renew = c->renew || kind != c->timer_kind ||
                  (c->progress && (kind == CONN_TIMER_BODY || kind == CONN_TIMER_WRITE));
 
-    c->progress = false;
+    c->progress = c->renew = false;
     if (!renew)
         return;
     c->timer_kind = kind;
@@ -474,7 +476,8 @@ arm(HttpConn *c)
         events |= EPOLLIN;
     if (buf_len(&c->out) > 0)
         events |= EPOLLOUT;
-    http_loop_set(c->server->loop, &c->watch, events);
+    /* A hang-up is reported whatever is armed, each time anew unless edge-triggered. */
+    http_loop_set(c->server->loop, &c->watch, events != 0 ? events : EPOLLET);
 }
 
 void
@@ -515,6 +518,13 @@ on_fin(HttpConn *c)
         c->dead = true;
 }
 
+/* Both sides have ended, but the sink has not taken all that came before. */
+static bool
+has_unread_end(const HttpConn *c, uint32_t events)
+{
+    return c->state == CONN_DUPLEX && c->request->body == BODY_PAUSED && (events & EPOLLERR) == 0;
+}
+
 static void
 on_ready(HttpWatch *watch, uint32_t events)
 {
@@ -523,7 +533,7 @@ on_ready(HttpWatch *watch, uint32_t events)
     c->busy = true;
     if ((events & EPOLLIN) != 0)
         read_socket(c);
-    else if ((events & (EPOLLERR | EPOLLHUP)) != 0)
+    else if ((events & (EPOLLERR | EPOLLHUP)) != 0 && !has_unread_end(c, events))
         c->dead = true;
     else if ((events & EPOLLRDHUP) != 0)
         on_fin(c);

@@ -46,6 +46,7 @@ typedef struct HttpConn {
     bool busy;        /* inside conn_run(): callbacks only leave marks */
     bool again;       /* a callback left one */
     bool progress;    /* bytes moved since the timer was set */
+    bool renew;       /* an exchange began since then */
     bool peer_closed; /* recv() has returned 0 */
     bool fin_seen;    /* the kernel told of a FIN while we were not reading */
     bool shut;        /* we closed our side */
