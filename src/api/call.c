@@ -122,6 +122,11 @@ on_body(HttpRequest *request, const guint8 *body, size_t n, const GError *error,
         respond_body_error(read->call, error);
         return;
     }
+    /* A body may take its time, and the key that let its head in may be gone by now. */
+    if (!caller_is_still_known(read->call)) {
+        respond_error(request, 401, "the key of this call is not valid any more");
+        return;
+    }
     /* No body at all is an object without members: curl -X POST needs no -d '{}'. */
     g_autoptr(Json) value = n == 0 ? json_object() : json_decode(body, n, &bad);
     if (value == NULL) {

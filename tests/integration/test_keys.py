@@ -6,7 +6,7 @@ import stat
 
 import pytest
 
-from harness import Stream, check_error, wait_until
+from harness import Stream, check_error, read_answer, wait_until
 
 
 def test_a_key_is_shown_once(server):
@@ -70,6 +70,19 @@ def test_a_revoked_key_stops_at_once_and_for_ever(make_server):
     assert server.stop() == 0
     server.start()
     assert server.ask('GET', '/api/v1/keys', key=made['key']).status == 401
+
+
+def test_a_body_that_ends_after_its_key_does_nothing(server):
+    """The gate saw a good key; by the time the body is there it may be revoked."""
+    made = server.make_key('admin')
+    body = b'{"name": "too late"}'
+    with server.connect() as sock:
+        sock.sendall(server.request('POST', '/api/v1/keys', body=body, key=made['key'])[:-1])
+        wait_until(lambda: server.get('/api/v1/stats')['http']['requests_active'] > 1, 'the half request')
+        assert server.ask('DELETE', f"/api/v1/keys/{made['id']}").status == 204
+        sock.sendall(body[-1:])
+        check_error(server, read_answer(sock, 'POST'), 401)
+    assert 'too late' not in [key['name'] for key in server.get('/api/v1/keys')['keys']]
 
 
 def test_streams_end_with_their_key(server):
