@@ -89,8 +89,7 @@ call_wants_stream(const ApiCall *call)
 {
     const char *accept = http_request_header(call->request, "Accept");
 
-    return http_request_header(call->request, "Upgrade") != NULL ||
-           (accept != NULL && strstr(accept, "text/event-stream") != NULL);
+    return accept != NULL && strstr(accept, "text/event-stream") != NULL;
 }
 
 typedef struct BodyRead {

@@ -74,7 +74,7 @@ int error_status(const GError *error);
 
 /* ---- reading ---- */
 
-/* Does the caller ask for an answer without end? */
+/* Does the caller ask for events as they come? */
 bool call_wants_stream(const ApiCall *call);
 
 /* A JSON object of at most the configured size.  On failure the error was answered already

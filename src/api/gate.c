@@ -294,8 +294,9 @@ static bool
 check_streams(ApiCall *call)
 {
     Key *key = caller_key(call->api, &call->caller);
+    bool endless = call_wants_stream(call) || http_request_header(call->request, "Upgrade") != NULL;
 
-    if ((call->route->flags & ROUTE_STREAM) == 0 || key == NULL || !call_wants_stream(call))
+    if ((call->route->flags & ROUTE_STREAM) == 0 || key == NULL || !endless)
         return true;
     if (key->streams >= call->api->streams_per_key) {
         api_meter_refuse(call->api->meter, METER_RATE);
