@@ -61,9 +61,11 @@ class Answer:
 
 
 def read_answer(sock, method='GET'):
+    """The body of a stream, which has no end, is left unread."""
     response = http.client.HTTPResponse(sock, method=method)
     response.begin()
-    return Answer(response, response.read())
+    endless = response.getheader('Content-Type') == 'text/event-stream'
+    return Answer(response, b'' if endless else response.read())
 
 
 def read_all(sock):

@@ -101,6 +101,13 @@ def test_bad_last_event_id(server, last):
 
 # ---- streams ----
 
+def test_only_who_asks_gets_a_stream(server):
+    """curl --http2 offers an upgrade with every call."""
+    for headers in ({}, {'Accept': '*/*'}, {'Connection': 'Upgrade', 'Upgrade': 'h2c'}):
+        answer = server.ask('GET', '/api/v1/events', headers=headers)
+        assert answer.headers['Content-Type'] == 'application/json' and answer.json['events']
+
+
 def test_a_stream_begins_with_a_beat(server):
     with Stream(server) as stream:
         assert stream.response.getheader('Content-Type') == 'text/event-stream'
