@@ -22,8 +22,9 @@
  * most FRAME_WINDOW bytes on the way; what init holds already, or what leaves a hole, is
  * skipped.
  *
- * Order: HELLO comes before anything else a server reads for sure; frames in front of it were
- * meant for its predecessor and are to be dropped.  After it the end of each run that has ended
+ * Order: a server begins with HELLO and a number of its own in `offset`, which init's HELLO
+ * brings back; whatever comes before that was meant for a predecessor, perhaps in answer to its
+ * HELLO, and is to be dropped.  After it the end of each run that has ended
  * (FAILED or ENDED) comes again until FORGET, ENDED only after the last byte of output.  A frame that is
  * malformed, or names a run that is not there, is dropped without an answer: a server sends
  * none, and its restart makes the second kind ordinary. */
@@ -77,7 +78,7 @@ typedef struct FrameHead {
 _Static_assert(sizeof(FrameHead) == 24, "the head has no padding");
 
 /* HELLO from the server carries one of these for each run it knows; from init, for each run
- * it has.  value of the head: FRAME_VERSION. */
+ * it has.  value of the head: FRAME_VERSION; offset: see above. */
 typedef struct FrameRun {
     uint32_t run;
     uint32_t state;                  /* FrameRunState; 0 from the server */
