@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From fork to exec.  Nothing outside this file runs between the two, but for the leader's few
+ * lines.  Each process takes what it needs in this order and gives the rest away before it
+ * touches anything the box wrote: descriptors, user, directory.
+ */
+#include "init/start.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "init/builtin.h"
+#include "init/leader.h"
+
+enum { NOBODY = 65534, DEFAULTS_MAX = 5, ENTRY_MAX = PASSWD_PATH_MAX + 16 };
+
+static const char default_path[] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+/* The kernel takes the command before init when memory runs out. */
+static const char oom_score[] = "500";
+
+void
+report_send(int fd, const Report *report)
+{
+    ssize_t n;
+
+    /* Smaller than PIPE_BUF, so whole or not at all. */
+    do {
+        n = write(fd, report, sizeof *report);
+    } while (n < 0 && errno == EINTR);
+}
+
+static _Noreturn void
+fail(int fd, FrameStage stage)
+{
+    Report report = {.kind = REPORT_FAILED, .stage = (uint32_t)stage, .error = errno};
+
+    report_send(fd, &report);
+    _exit(1);
+}
+
+pid_t
+start_run(const FrameStart *start, const StartFds *fds)
+{
+    pid_t pid = fork();
+
+    if (pid != 0)
+        return pid;
+    /* All of them lie above LEADER_REPORT_FD, since init holds 0…3 itself; and with its number
+     * init's channel is gone too. */
+    if (dup2(fds->in, STDIN_FILENO) < 0 || dup2(fds->out, STDOUT_FILENO) < 0 ||
+        dup2(fds->err, STDERR_FILENO) < 0 || dup3(fds->report, LEADER_REPORT_FD, O_CLOEXEC) < 0)
+        _exit(1);
+    if (syscall(SYS_close_range, LEADER_REPORT_FD + 1, ~0U, 0) < 0)
+        fail(LEADER_REPORT_FD, FAIL_FORK);
+    leader_run(start);
+}
+
+static bool
+drop_capabilities(void)
+{
+    struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {0};
+
+    return syscall(SYS_capset, &head, none) == 0;
+}
+
+/* Changing from uid 0 clears the permitted and effective sets but not the inheritable one; and
+ * uid 0 itself without START_ROOT has none either, which no_new_privs keeps across exec. */
+static bool
+become(const User *user, bool keep_capabilities)
+{
+    if (setgroups(user->n_groups, user->groups) < 0 || setresgid(user->gid, user->gid, user->gid) < 0 ||
+        setresuid(user->uid, user->uid, user->uid) < 0)
+        return false;
+    return keep_capabilities || drop_capabilities();
+}
+
+static _Noreturn void
+lookup_child(User *user, int fd)
+{
+    static const User nobody = {.uid = NOBODY, .gid = NOBODY};
+
+    if (!become(&nobody, false) || !user_read(user))
+        _exit(errno);
+    _exit(write(fd, user, sizeof *user) == (ssize_t)sizeof *user ? 0 : EIO);
+}
+
+static bool
+await_user(int fd, pid_t pid, User *ret_user)
+{
+    User user;
+    ssize_t n;
+    int status = 0;
+
+    do {
+        n = read(fd, &user, sizeof user);
+    } while (n < 0 && errno == EINTR);
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    if (n != (ssize_t)sizeof user) {
+        errno = WIFEXITED(status) && WEXITSTATUS(status) != 0 ? WEXITSTATUS(status) : EIO;
+        return false;
+    }
+    user.n_groups = user.n_groups > PASSWD_GROUPS_MAX ? 0 : user.n_groups;
+    user.name[PASSWD_NAME_MAX] = user.home[PASSWD_PATH_MAX] = user.shell[PASSWD_PATH_MAX] = '\0';
+    *ret_user = user;
+    return true;
+}
+
+/* The parser that reads the box's files has nobody's rights, and its answer is only a user. */
+bool
+user_lookup(const FrameStart *start, User *ret_user)
+{
+    User user;
+    int fds[2];
+    const char *wanted = (start->flags & START_ROOT) != 0 ? "0:0" : start->user;
+
+    if (!user_parse(wanted, &user)) {
+        errno = EINVAL;
+        return false;
+    }
+    if (pipe2(fds, O_CLOEXEC) < 0)
+        return false;
+    pid_t pid = fork();
+    if (pid == 0)
+        lookup_child(&user, fds[1]);
+    int e = errno;
+    close(fds[1]);
+    bool ok = pid > 0 && await_user(fds[0], pid, ret_user);
+    if (pid > 0)
+        e = errno;
+    close(fds[0]);
+    errno = e;
+    return ok;
+}
+
+/* Written as uid 0: while a process is not dumpable the file is root's. */
+static void
+offer_to_oom_killer(void)
+{
+    int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return;
+    /* A box without it dies as a whole when memory runs out, which is bearable. */
+    (void)!write(fd, oom_score, sizeof oom_score - 1);
+    close(fd);
+}
+
+/* A directory that was moved out of sight, or one of /proc's magic ones, would show the command
+ * what is not the box's. */
+static bool
+enter(const char *cwd)
+{
+    char real[FRAME_PATH_MAX];
+
+    if (chdir(cwd) < 0 || getcwd(real, sizeof real) == NULL)
+        return false;
+    if (real[0] == '/' && strcmp(real, "/proc") != 0 && strncmp(real, "/proc/", 6) != 0)
+        return true;
+    errno = EACCES;
+    return false;
+}
+
+static bool
+enter_wanted(const FrameStart *start, const User *user)
+{
+    if (start->cwd[0] != '\0')
+        return enter(start->cwd);
+    return (user->home[0] == '/' && enter(user->home)) || enter("/");
+}
+
+static bool
+env_has(const FrameStart *start, const char *name, size_t n)
+{
+    for (uint32_t i = 0; i < start->envc; i++) {
+        if (strncmp(start->envp[i], name, n) == 0 && start->envp[i][n] == '=')
+            return true;
+    }
+    return false;
+}
+
+/* The request's environment, and what a login would have set where it says nothing. */
+static void
+make_env(const FrameStart *start, const User *user, char (*texts)[ENTRY_MAX], const char **env)
+{
+    const struct {
+        const char *name, *value;
+    } defaults[DEFAULTS_MAX] = {
+        {"PATH", default_path},
+        {"HOME", user->home[0] == '/' ? user->home : "/"},
+        {"SHELL", user->shell[0] == '/' ? user->shell : "/bin/sh"},
+        {"USER", user->name},
+        {"LOGNAME", user->name},
+    };
+    size_t n = 0;
+
+    for (uint32_t i = 0; i < start->envc; i++)
+        env[n++] = start->envp[i];
+    for (size_t i = 0; i < DEFAULTS_MAX; i++) {
+        if (defaults[i].value[0] == '\0' || env_has(start, defaults[i].name, strlen(defaults[i].name)))
+            continue;
+        (void)stpcpy(stpcpy(stpcpy(texts[i], defaults[i].name), "="), defaults[i].value);
+        env[n++] = texts[i];
+    }
+    env[n] = NULL;
+}
+
+static void
+reset_signals(void)
+{
+    sigset_t none;
+
+    for (int i = 1; i < NSIG; i++)
+        (void)signal(i, SIG_DFL);
+    sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/* The terminal becomes the session's, and the user's: programs open it again by name. */
+static bool
+take_terminal(const User *user)
+{
+    return fchown(STDIN_FILENO, user->uid, user->gid) == 0 && ioctl(STDIN_FILENO, TIOCSCTTY, 0) == 0;
+}
+
+void
+start_exec(const FrameStart *start, const User *user, int failed_fd)
+{
+    char texts[DEFAULTS_MAX][ENTRY_MAX];
+    const char *env[FRAME_ARGS_MAX + DEFAULTS_MAX + 1];
+
+    (void)setsid();
+    if ((start->flags & START_TTY) != 0 && !take_terminal(user))
+        fail(failed_fd, FAIL_TTY);
+    offer_to_oom_killer();
+    if (!become(user, (start->flags & START_ROOT) != 0))
+        fail(failed_fd, FAIL_USER);
+    umask(022);
+    if (!enter_wanted(start, user))
+        fail(failed_fd, FAIL_CWD);
+    make_env(start, user, texts, env);
+    reset_signals();
+    /* execvp() looks for PATH in `environ`. */
+    environ = (char **)(uintptr_t)env;
+    (void)execvp(start->argv[0], (char *const *)(uintptr_t)start->argv);
+    fail(failed_fd, FAIL_EXEC);
+}
+
+void
+start_builtin(const FrameStart *start, const User *user)
+{
+    (void)close(LEADER_REPORT_FD);
+    (void)setsid();
+    offer_to_oom_killer();
+    if (!become(user, (start->flags & START_ROOT) != 0))
+        _exit(EPERM);
+    umask(022);
+    if (!enter_wanted(start, user))
+        _exit(errno);
+    reset_signals();
+    (void)signal(SIGPIPE, SIG_IGN);
+    (void)signal(SIGXFSZ, SIG_IGN);
+    _exit(builtin_run((int)start->argc, start->argv));
+}

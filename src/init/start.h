@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "init/passwd.h"
+#include "wire/frame.h"
+
+/* Starting a run takes three forks of pid 1's small image:
+ *
+ *   init -> leader -> lookup (ends at once: reads passwd as nobody)
+ *                  -> main   (the command)
+ *
+ * The leader (leader.h) is what makes a run's tree one thing that can be killed. */
+
+/* What the leader tells init over its pipe, in this order: STARTED or FAILED, and after STARTED
+ * at most one ENDED.  Silence before the end of the pipe: the leader was killed. */
+typedef enum ReportKind { REPORT_STARTED = 1, REPORT_FAILED, REPORT_ENDED } ReportKind;
+
+typedef struct Report {
+    uint32_t kind;
+    int32_t pid;    /* STARTED */
+    uint32_t stage; /* FAILED: FrameStage */
+    int32_t error;
+    int32_t status; /* ENDED: as wait() gives it */
+    uint32_t uid;   /* STARTED */
+    uint64_t cpu_us, max_rss_bytes;
+} Report;
+
+/* Descriptors that a run begins with; borrowed. */
+typedef struct StartFds {
+    int in, out, err;
+    int report;
+} StartFds;
+
+/* The leader's pid; -1 with errno.  `start` is only read, in the child's copy of memory. */
+pid_t start_run(const FrameStart *start, const StartFds *fds);
+
+/* Between fork and exec, and the end of the process. */
+_Noreturn void start_exec(const FrameStart *start, const User *user, int failed_fd);
+_Noreturn void start_builtin(const FrameStart *start, const User *user);
+
+/* Reads passwd in a child that is nobody.  errno on failure. */
+bool user_lookup(const FrameStart *start, User *ret_user);
+
+void report_send(int fd, const Report *report);
