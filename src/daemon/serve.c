@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <glib-unix.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -56,6 +57,16 @@ raise_fd_limit(void)
     (void)setrlimit(RLIMIT_NOFILE, &limit); /* fewer connections then */
 }
 
+/* A machine without IPv6 has no [::1] and no [::], which "localhost" and "*" stand for too. */
+static bool
+may_lack(const ConfigAddress *a, int problem)
+{
+    const struct in6_addr *v6 = &((const struct sockaddr_in6 *)&a->addr)->sin6_addr;
+
+    return a->addr.ss_family == AF_INET6 && (problem == EADDRNOTAVAIL || problem == EAFNOSUPPORT) &&
+           (IN6_IS_ADDR_LOOPBACK(v6) || IN6_IS_ADDR_UNSPECIFIED(v6));
+}
+
 static bool
 open_tcp(Server *s, GError **error)
 {
@@ -64,8 +75,7 @@ open_tcp(Server *s, GError **error)
         g_autoptr(GError) failed = NULL;
         int fd = listen_tcp(a, &failed);
 
-        /* A machine without IPv6 has no [::1], which nobody asked for by name. */
-        if (fd < 0 && a->addr.ss_family == AF_INET6 && (errno == EADDRNOTAVAIL || errno == EAFNOSUPPORT)) {
+        if (fd < 0 && may_lack(a, errno)) {
             log_info("daemon", "no IPv6 here", log_str("address", a->text));
             continue;
         }
@@ -222,6 +232,8 @@ on_loaded(void *data, const GError *error)
     Server *s = data;
     g_autoptr(GError) failed = NULL;
 
+    if (s->stopping)
+        return; /* too late: the store is being closed */
     if (error != NULL) {
         end(s, error);
     } else if (!make_http(s, &failed)) {

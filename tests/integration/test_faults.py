@@ -3,6 +3,7 @@
 import contextlib
 import ctypes
 import os
+import pathlib
 import re
 import signal
 import sqlite3
@@ -228,7 +229,35 @@ def test_a_path_that_is_too_long_for_a_socket(make_server):
     assert 'too long' in server.log()
 
 
+def test_an_address_of_another_machine(make_server):
+    """Only a machine without IPv6 does without [::1]; what was named is needed."""
+    server = make_server(start=False, args=['--listen', '[2001:db8::1]:8003'])
+    server.spawn()
+    assert server.wait() == 1
+    assert '[2001:db8::1]:8003' in server.log()
+
+
 # ---- signals ----
+
+def catches(server, number):
+    status = pathlib.Path(f'/proc/{server.pid}/status').read_text()
+    return int(re.search(r'^SigCgt:\s+(\w+)', status, re.M)[1], 16) >> (number - 1) & 1
+
+
+def test_a_stop_before_the_start_is_over(make_server):
+    """The store is held up, so what is loaded at the start comes while the server ends."""
+    server = make_server()
+    assert server.stop() == 0
+    with contextlib.closing(sqlite3.connect(server.home / 'coop.db', isolation_level=None)) as db:
+        db.execute('BEGIN IMMEDIATE')
+        server.spawn()
+        wait_until(lambda: catches(server, signal.SIGTERM), 'the handler')
+        before = len(server.log_lines('msg="stopping"'))
+        os.kill(server.pid, signal.SIGTERM)
+        wait_until(lambda: len(server.log_lines('msg="stopping"')) > before, 'the stop begins')
+        db.execute('ROLLBACK')
+    assert server.wait() == 0
+
 
 def test_signals(make_server):
     server = make_server()
