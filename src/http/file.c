@@ -124,21 +124,33 @@ send_part(HttpRequest *request, int fd, int status, const char *type, guint64 fi
     http_respond_stream(request, status, type, (gint64)length, &source, o);
 }
 
-/* A range of another version of the file would be a lie. */
+/* A range of another version of the file would be a lie; a date or a weak tag does not say
+ * which version it is (RFC 9110, 13.1.5).  Of several ranges none is taken. */
 static bool
 range_applies(HttpRequest *request, const char *etag)
 {
     const char *condition = http_request_header(request, "If-Range");
 
-    return condition == NULL || (etag != NULL && strcmp(condition, etag) == 0);
+    if (http_request_header_count(request, "Range") != 1)
+        return false;
+    return condition == NULL || (etag != NULL && etag[0] == '"' && strcmp(condition, etag) == 0);
 }
 
 static bool
 is_known(HttpRequest *request, const char *etag)
 {
-    const char *known = http_request_header(request, "If-None-Match");
+    const char *method = http_request_method(request);
 
-    return etag != NULL && known != NULL && etag_is_listed(known, etag);
+    if (etag == NULL || (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0))
+        return false;
+    for (guint i = 0; i < http_request_headers(request); i++) {
+        const char *name, *value;
+
+        http_request_header_at(request, i, &name, &value);
+        if (g_ascii_strcasecmp(name, "If-None-Match") == 0 && etag_is_listed(value, etag))
+            return true;
+    }
+    return false;
 }
 
 static void
@@ -201,6 +213,7 @@ http_respond_file(HttpRequest *request, int fd, const HttpFileSpec *spec)
 
 typedef struct FileIn {
     HttpRequest *request; /* a reference */
+    HttpLoop *loop;       /* its server's */
     int fd;               /* borrowed until `done` */
     HttpUploadFunc done;  /* NULL: told already */
     void *data;
@@ -210,7 +223,8 @@ typedef struct FileIn {
     bool ended;    /* the body is over, whichever way */
     int write_errno;
     size_t piece_len;
-    guint8 piece[HTTP_READ_SIZE];
+    /* Small chunks are gathered: one read's worth goes to the pool, and what came with it. */
+    guint8 piece[2 * HTTP_READ_SIZE];
 } FileIn;
 
 static void
@@ -259,6 +273,7 @@ on_piece_written(void *data)
     }
     if (in->error == NULL) {
         in->bytes += in->piece_len;
+        in->piece_len = 0;
         if (!in->ended) {
             http_request_resume_body(in->request);
             return;
@@ -267,16 +282,24 @@ on_piece_written(void *data)
     settle_upload(in);
 }
 
+static void
+start_write(FileIn *in)
+{
+    in->busy = true;
+    http_loop_offload(in->loop, write_piece, on_piece_written, in);
+}
+
 static bool
 take_piece(void *ctx, const guint8 *bytes, size_t n)
 {
     FileIn *in = ctx;
 
-    g_assert(!in->busy && n <= sizeof in->piece);
-    memcpy(in->piece, bytes, n);
-    in->piece_len = n;
-    in->busy = true;
-    http_loop_offload(in->request->server->loop, write_piece, on_piece_written, in);
+    g_assert(!in->busy && n <= sizeof in->piece - in->piece_len);
+    memcpy(in->piece + in->piece_len, bytes, n);
+    in->piece_len += n;
+    if (in->piece_len < HTTP_READ_SIZE)
+        return true;
+    start_write(in);
     return false;
 }
 
@@ -288,6 +311,8 @@ end_upload(void *ctx, const GError *error)
     in->ended = true;
     if (error != NULL && in->error == NULL)
         in->error = g_error_copy(error);
+    if (in->error == NULL && in->piece_len > 0)
+        start_write(in);
     settle_upload(in);
 }
 
@@ -301,8 +326,10 @@ http_request_read_to_file(HttpRequest *request, int fd, guint64 max, HttpUploadF
     in->fd = fd;
     in->done = done;
     in->data = data;
+    in->loop = request->conn != NULL ? request->server->loop : NULL; /* gone: nothing will come */
     in->bytes = 0;
     in->error = NULL;
     in->busy = in->ended = false;
+    in->piece_len = 0;
     http_request_read_body(request, &sink, in, max);
 }
