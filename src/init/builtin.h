@@ -1,6 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <sys/types.h>
 
-/* Runs the operation argv[0] in this process, which is the user's: input on descriptor 0,
- * output on 1.  0 or an errno, which becomes the exit code of the run. */
+/* The operations of wire/builtin.h, in a process that is the user's: input on descriptor 0,
+ * output on 1.  Each returns 0 or an errno. */
 int builtin_run(int argc, const char *const *argv);
+
+int builtin_stat(const char *const *args);
+int builtin_list(const char *const *args);
+int builtin_read(const char *const *args);
+int builtin_write(const char *const *args);
+int builtin_mkdir(const char *const *args);
+int builtin_move(const char *const *args);
+int builtin_remove(const char *const *args);
+int builtin_chmod(const char *const *args);
+
+/* The whole text is a number of that base. */
+bool number_parse(const char *text, unsigned base, uint64_t max, uint64_t *ret_number);
+
+/* openat() that follows no magic link, waits for no FIFO and refuses /proc.  -1 with errno. */
+int file_open(int dir_fd, const char *path, int flags, mode_t mode);
+/* An ordinary file to read. */
+int file_open_regular(const char *path, struct stat *ret_stat);
+/* 0 or an errno. */
+int file_write_all(int fd, const void *bytes, size_t n);
+/* `name` as it is known, "" for none. */
+int entry_write(int dir_fd, const char *name, const struct stat *st);

@@ -39,6 +39,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "init/decimal.h"
+
 enum {
     TREE_MAX = 8192,         /* processes of one walk; the rest is the next one's */
     CHILDREN_TEXT = 4096,    /* read at a time */
@@ -86,21 +88,8 @@ leader_ask_kill(pid_t leader)
 static void
 children_path(pid_t pid, char *out)
 {
-    char digits[12];
-    size_t n = 0;
-
-    do {
-        digits[n++] = (char)('0' + pid % 10);
-        pid /= 10;
-    } while (pid > 0);
-    char number[12];
-    for (size_t i = 0; i < n; i++)
-        number[i] = digits[n - 1 - i];
-    number[n] = '\0';
-    out = stpcpy(out, "/proc/");
-    out = stpcpy(out, number);
-    out = stpcpy(out, "/task/");
-    out = stpcpy(out, number);
+    out = decimal_put(stpcpy(out, "/proc/"), (uint64_t)pid);
+    out = decimal_put(stpcpy(out, "/task/"), (uint64_t)pid);
     (void)stpcpy(out, "/children");
 }
 
