@@ -77,9 +77,8 @@ builtin_list(const char *const *args)
     return entry_write(-1, "", &end);
 }
 
-/* A folder below `dir_fd` that is no link and no mount point. */
-static int
-open_below(int dir_fd, const char *name)
+int
+folder_open_below(int dir_fd, const char *name)
 {
     struct open_how how = {.flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW,
                            .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV};
@@ -128,7 +127,7 @@ remove_below(int dir_fd, const char *name, unsigned depth)
         return errno;
     if (depth >= BUILTIN_DEPTH_MAX)
         return ELOOP;
-    int fd = open_below(dir_fd, name);
+    int fd = folder_open_below(dir_fd, name);
     if (fd < 0)
         return errno;
     int e = empty_folder(fd, depth);

@@ -44,7 +44,7 @@ number_parse(const char *text, unsigned base, uint64_t max, uint64_t *ret_number
     for (; *text != '\0'; text++) {
         unsigned digit = (unsigned)(unsigned char)*text - '0';
 
-        if (digit >= base || number > (max - digit) / base)
+        if (digit >= base || digit > max || number > (max - digit) / base)
             return false;
         number = number * base + digit;
     }

@@ -26,6 +26,8 @@ bool number_parse(const char *text, unsigned base, uint64_t max, uint64_t *ret_n
 int file_open(int dir_fd, const char *path, int flags, mode_t mode);
 /* An ordinary file to read. */
 int file_open_regular(const char *path, struct stat *ret_stat);
+/* A folder below `dir_fd` that is no link and no mount point. */
+int folder_open_below(int dir_fd, const char *name);
 /* 0 or an errno. */
 int file_write_all(int fd, const void *bytes, size_t n);
 /* `name` as it is known, "" for none. */

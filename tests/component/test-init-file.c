@@ -272,6 +272,14 @@ test_writes(void)
     g_assert_cmpint(box_free(box), ==, 0);
 }
 
+static bool
+took_input(TestBox *box, void *data)
+{
+    const TestRun *run = data;
+
+    return run->in_acked == 7 * FRAME_DATA_MAX;
+}
+
 /* Killed in the middle: the file is as it was, and nothing lies beside it. */
 static void
 test_killed_write(void)
@@ -281,14 +289,35 @@ test_killed_write(void)
     TestBox *box = box_new();
 
     shell(box, "mkdir /tmp/w; echo old > /tmp/w/file", "");
-    TestRun *run = write_op(box, "write w/file 644 1000000", "part", false);
-    box_until_started(box, run);
+    g_autofree char *part = g_strnfill(FRAME_DATA_MAX, 'p');
+    TestRun *run = write_op(box, "write w/file 644 1000000", part, false);
+    /* More than a pipe holds: some of it is in the file. */
+    for (guint i = 1; i < 7; i++)
+        box_write(box, run, i * FRAME_DATA_MAX, part, FRAME_DATA_MAX);
+    box_until(box, took_input, run);
     box_send(box, (FrameHead){.type = FRAME_SIGNAL, .run = run->id, .value = 9}, NULL);
     box_until_ended(box, run);
     g_assert_cmpuint(run->end.reason, ==, REASON_SIGNAL);
     shell(box, "cd /tmp/w; ls -A; cat file", "file\nold\n");
     g_assert_cmpint(box_free(box), ==, 0);
 }
+
+/* A folder and a link change places as fast as they can. */
+static const char swapper[] =
+    "exec python3 -c '\n"
+    "import ctypes, os\n"
+    "swap = ctypes.CDLL(None).renameat2\n"
+    "os.chdir(\"/tmp\")\n"
+    "os.makedirs(\"s\", exist_ok=True)\n"
+    "os.makedirs(\"o/dir/full\", exist_ok=True)\n"
+    "os.symlink(\"/tmp/keep\", \"o/link\")\n"
+    "print(\"go\", flush=True)\n"
+    "while True:\n"
+    "    for call in (lambda: os.makedirs(\"s/x/full\"), lambda: os.symlink(\"/tmp/keep\", \"o/link\")):\n"
+    "        try: call()\n"
+    "        except OSError: pass\n"
+    "    for i in range(8): swap(-100, b\"s/x\", -100, b\"o/link\", 2)\n"
+    "' 2>&1";
 
 /* Deep, wide, and changed by another while it goes. */
 static void
@@ -309,10 +338,7 @@ test_remove_hostile(void)
     run = run_op(box, "remove t tree");
     g_assert_cmpint(run->end.code, ==, ELOOP);
     shell(box, "rm -rf /tmp/t", "");
-    TestRun *swap = box_shell(
-        box, next_id++, 0,
-        "cd /tmp; echo go; while :; do mkdir -p s/x s/x/y; touch s/x/y/z; mv s/x s/o; ln -s /tmp/keep s/x; "
-        "rm -f s/x; done 2>/dev/null");
+    TestRun *swap = box_shell(box, next_id++, 0, swapper);
     box_until_bytes(box, swap, 3);
     for (guint i = 0; i < 200; i++)
         box_forget(box, run_op(box, "remove s tree"));
