@@ -135,7 +135,7 @@ writer_new(int fd, GError **error)
 }
 
 bool
-archive_pack(const ArchiveSpec *spec, int fd, GError **error)
+archive_pack(const ArchiveSpec *spec, int fd, ArchiveInfo *ret_info, GError **error)
 {
     Manifest m = {.info = {.schema = spec->schema}};
     autofd db = open(spec->db_path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -147,8 +147,12 @@ archive_pack(const ArchiveSpec *spec, int fd, GError **error)
     if (!hash_file(spec, db, &m, error))
         return false;
     g_autoptr(Writer) a = writer_new(fd, error);
-    if (a == NULL || write_all(spec, a, db, &m, error))
-        return a != NULL;
+    if (a == NULL)
+        return false;
+    if (write_all(spec, a, db, &m, error)) {
+        *ret_info = m.info;
+        return true;
+    }
     /* Without the first the member would be filled up with zeros; without the second
      * libarchive keeps what the compression has allocated. */
     (void)archive_write_fail(a);

@@ -33,7 +33,7 @@ typedef struct ArchiveSpec {
 } ArchiveSpec;
 
 /* Writes to where `fd` stands; it may be a pipe. */
-bool archive_pack(const ArchiveSpec *spec, int fd, GError **error);
+bool archive_pack(const ArchiveSpec *spec, int fd, ArchiveInfo *ret_info, GError **error);
 
 /* Makes `db_path`, which must not be there, out of what `fd` holds; on failure there is no
  * such file.  ERR_INVALID: it is no backup or a damaged one; ERR_LIMIT: the database is

@@ -24,6 +24,7 @@ struct Job {
     GList link;  /* in a lane or among the finished; `data` is the job */
     DbWork work; /* inside a transaction */
     JobRaw raw;  /* or outside any; it must finish the job or push it on */
+    DbChore chore;
     DbDone done;
     void *data;
     GDestroyNotify destroy;

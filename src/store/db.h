@@ -101,6 +101,11 @@ typedef struct DbStats {
 } DbStats;
 void db_stats(Db *db, DbStats *ret_stats);
 
+/* Work beside the database that takes long, such as packing a backup; in the thread of the
+ * two below, which take turns with it. */
+typedef bool (*DbChore)(void *data, GError **error);
+void db_chore(Db *db, DbChore chore, DbDone done, void *data, GDestroyNotify destroy);
+
 /* A consistent copy of the live database in a new file, while everything goes on. */
 void db_backup(Db *db, const char *to_path, DbDone done, void *data);
 /* Replaces the whole content by that of `from_path` in one step (a crash leaves the old or

@@ -42,6 +42,25 @@ submit(Db *db, JobRaw raw, const char *path, DbDone done, void *data)
     job_submit(db, LANE_UPKEEP, job);
 }
 
+static void
+run_chore(Db *db, Job *job)
+{
+    if (!job->chore(job->data, &job->error) && job->error == NULL)
+        err_set(&job->error, ERR_INTERNAL, "a chore failed without saying why");
+    job_finish(db, job);
+}
+
+void
+db_chore(Db *db, DbChore chore, DbDone done, void *data, GDestroyNotify destroy)
+{
+    Job *job = job_new(done, data);
+
+    job->raw = run_chore;
+    job->chore = chore;
+    job->destroy = destroy;
+    job_submit(db, LANE_UPKEEP, job);
+}
+
 /* A database and what SQLite may have put beside it. */
 static void
 remove_files(const char *path)
@@ -152,11 +171,11 @@ prepare_staging(Db *db, const char *staging, EventBounds *ret_bounds, GError **e
 
 /* What is wrong with the file is the caller's to change; what is wrong with us is not. */
 static void
-blame_file(GError **error, const char *path)
+blame_file(GError **error)
 {
     if (*error != NULL && err_kind(*error) == ERR_INTERNAL)
         (*error)->code = ERR_INVALID;
-    g_prefix_error(error, "'%s' cannot be restored: ", path);
+    g_prefix_error(error, "the backup cannot be restored: ");
 }
 
 /* One at a time: the copy beside the database has one name. */
@@ -208,7 +227,7 @@ stage(Db *db, Job *job)
         job_push(db, LANE_WRITE, job);
         return;
     }
-    blame_file(&job->error, job->path);
+    blame_file(&job->error);
     end_restore(db, job);
 }
 

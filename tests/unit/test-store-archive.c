@@ -73,9 +73,11 @@ pack(const Bench *b)
 {
     autofd fd = memfd_create("archive", MFD_CLOEXEC);
     g_autoptr(GError) error = NULL;
+    ArchiveInfo info;
 
-    archive_pack(&(ArchiveSpec){.db_path = b->db, .schema = 7}, fd, &error);
+    archive_pack(&(ArchiveSpec){.db_path = b->db, .schema = 7}, fd, &info, &error);
     g_assert_no_error(error);
+    g_assert_cmpint(info.bytes, ==, DB_LEN);
     return read_file(fd);
 }
 
@@ -160,8 +162,10 @@ test_cancel(Bench *b, gconstpointer unused)
     autofd fd = memfd_create("archive", MFD_CLOEXEC);
     g_autoptr(GError) error = NULL;
     gint cancelled = 1;
+    ArchiveInfo info;
 
-    g_assert_false(archive_pack(&(ArchiveSpec){.db_path = b->db, .cancelled = &cancelled}, fd, &error));
+    g_assert_false(
+        archive_pack(&(ArchiveSpec){.db_path = b->db, .cancelled = &cancelled}, fd, &info, &error));
     g_assert_error(error, ERR_DOMAIN, ERR_CANCELLED);
 }
 
@@ -170,8 +174,9 @@ test_full_disk(Bench *b, gconstpointer unused)
 {
     autofd fd = open("/dev/full", O_WRONLY | O_CLOEXEC);
     g_autoptr(GError) error = NULL;
+    ArchiveInfo info;
 
-    g_assert_false(archive_pack(&(ArchiveSpec){.db_path = b->db}, fd, &error));
+    g_assert_false(archive_pack(&(ArchiveSpec){.db_path = b->db}, fd, &info, &error));
     g_assert_error(error, ERR_DOMAIN, ERR_FULL);
 }
 

@@ -398,6 +398,63 @@ test_leftovers_of_a_restore(void)
     g_assert_false(g_file_test(left, G_FILE_TEST_EXISTS));
 }
 
+typedef struct Chore {
+    ErrKind fails; /* ERR_KIND_MAX: it does not */
+    bool mute;
+    GThread *ran, *told, *freed;
+    GError *error;
+} Chore;
+
+static bool
+chore_work(void *data, GError **error)
+{
+    Chore *c = data;
+
+    c->ran = g_thread_self();
+    if (c->fails == ERR_KIND_MAX)
+        return true;
+    return c->mute ? false : err_set(error, c->fails, "it did");
+}
+
+static void
+chore_done(void *data, const GError *error)
+{
+    Chore *c = data;
+
+    c->told = g_thread_self();
+    g_assert_null(c->freed);
+    c->error = error != NULL ? g_error_copy(error) : NULL;
+}
+
+static void
+chore_free(void *data)
+{
+    ((Chore *)data)->freed = g_thread_self();
+}
+
+static void
+test_chores(void)
+{
+    g_autoptr(StoreBench) b = store_bench_new_open();
+    Chore good = {.fails = ERR_KIND_MAX}, bad = {.fails = ERR_FULL}, mute = {.mute = true};
+    Chore *const all[] = {&good, &bad, &mute};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(all); i++)
+        db_chore(b->db, chore_work, chore_done, all[i], chore_free);
+    while (mute.freed == NULL)
+        g_main_context_iteration(NULL, TRUE);
+    for (size_t i = 0; i < G_N_ELEMENTS(all); i++) {
+        g_assert_true(all[i]->ran != NULL && all[i]->ran != g_thread_self());
+        g_assert_true(all[i]->told == g_thread_self());
+        g_assert_true(all[i]->freed == g_thread_self());
+    }
+    g_assert_no_error(good.error);
+    assert_kind(bad.error, ERR_FULL, "it did");
+    assert_kind(mute.error, ERR_INTERNAL, "without saying why");
+    g_error_free(bad.error);
+    g_error_free(mute.error);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -410,6 +467,7 @@ main(int argc, char **argv)
     g_test_add_func("/restore/two", test_restore_two_at_once);
     g_test_add_func("/restore/refuses", test_restore_refuses);
     g_test_add_func("/restore/older", test_restore_migrates_older);
+    g_test_add_func("/chores", test_chores);
     g_test_add_func("/restore/leftovers", test_leftovers_of_a_restore);
     return g_test_run();
 }
