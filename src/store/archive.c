@@ -219,27 +219,22 @@ read_manifest(Reader *a, Manifest *ret, GError **error)
 }
 
 static bool
-check_room(int fd, const char *path, guint64 size, GError **error)
+check_room(int fd, guint64 size, GError **error)
 {
     struct statvfs fs;
 
     if (fstatvfs(fd, &fs) < 0)
-        return err_errno(error, "look at the file system of '%s'", path);
+        return err_errno(error, "ask how much room there is");
     guint64 free_bytes = (guint64)fs.f_bavail * fs.f_frsize;
     return size <= free_bytes ||
            err_set(error, ERR_FULL,
-                   "the backup needs %" G_GUINT64_FORMAT " bytes, and %" G_GUINT64_FORMAT " are free at '%s'",
-                   size, free_bytes, path);
+                   "the backup needs %" G_GUINT64_FORMAT " bytes, and %" G_GUINT64_FORMAT " are free", size,
+                   free_bytes);
 }
 
+/* `fd` -1: nowhere. */
 static bool
-write_piece(int fd, const char *path, const guint8 *piece, size_t n, GError **error)
-{
-    return io_write_all(fd, piece, n) || err_errno(error, "write '%s'", path);
-}
-
-static bool
-copy_db(Reader *a, int fd, const char *path, const Manifest *m, GError **error)
+copy_db(Reader *a, int fd, const Manifest *m, GError **error)
 {
     g_autofree guint8 *piece = g_malloc(PIECE);
     guint8 hash[ARCHIVE_HASH_LEN];
@@ -253,8 +248,8 @@ copy_db(Reader *a, int fd, const char *path, const Manifest *m, GError **error)
         if (n <= 0)
             return fail_read(a, error);
         crypto_generichash_update(&state, piece, (size_t)n);
-        if (!write_piece(fd, path, piece, (size_t)n, error))
-            return false;
+        if (fd >= 0 && !io_write_all(fd, piece, (size_t)n))
+            return err_errno(error, "write what is unpacked");
         left -= (guint64)n;
     }
     crypto_generichash_final(&state, hash, ARCHIVE_HASH_LEN);
@@ -275,46 +270,71 @@ read_end(Reader *a, GError **error)
 }
 
 static bool
-unpack_to(Reader *a, int fd, const char *path, const Manifest *m, GError **error)
+unpack_to(Reader *a, int fd, const Manifest *m, GError **error)
 {
-    return check_room(fd, path, m->info.bytes, error) && copy_db(a, fd, path, m, error) && read_end(a, error);
+    return check_room(fd, m->info.bytes, error) && copy_db(a, fd, m, error) && read_end(a, error);
 }
 
 static bool
-unpack_db(Reader *a, const char *path, guint64 max, const Manifest *m, GError **error)
+unpack_db(Reader *a, const char *path, const Manifest *m, GError **error)
 {
-    guint64 size;
-
-    if (m->info.bytes > max)
-        return err_set(error, ERR_LIMIT,
-                       "the database in the backup has %" G_GUINT64_FORMAT
-                       " bytes, more than the %" G_GUINT64_FORMAT " allowed",
-                       m->info.bytes, max);
-    if (!read_head(a, ARCHIVE_DB_NAME, &size, error))
-        return false;
-    if (size != m->info.bytes)
-        return err_set(error, ERR_INVALID,
-                       "the backup is damaged: its database has not the size it should have");
     autofd fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+
     if (fd < 0)
         return err_errno(error, "create '%s'", path);
-    if (unpack_to(a, fd, path, m, error))
+    if (unpack_to(a, fd, m, error))
         return true;
     (void)unlink(path); /* the error to report is the first one */
     return false;
 }
 
-bool
-archive_unpack(int fd, const char *db_path, guint64 max, ArchiveInfo *ret_info, GError **error)
+/* Up to the first byte of the database. */
+static bool
+read_heads(Reader *a, guint64 max, Manifest *ret, GError **error)
 {
-    Manifest m;
-    g_autoptr(Reader) a = archive_read_new();
+    guint64 size;
+
+    if (!read_manifest(a, ret, error))
+        return false;
+    if (ret->info.bytes > max)
+        return err_set(error, ERR_LIMIT,
+                       "the database in the backup has %" G_GUINT64_FORMAT
+                       " bytes, more than the %" G_GUINT64_FORMAT " allowed",
+                       ret->info.bytes, max);
+    if (!read_head(a, ARCHIVE_DB_NAME, &size, error))
+        return false;
+    return size == ret->info.bytes ||
+           err_set(error, ERR_INVALID, "the backup is damaged: its database has not the size it should have");
+}
+
+static Reader *
+reader_new(int fd)
+{
+    Reader *a = archive_read_new();
 
     g_assert(archive_read_support_filter_gzip(a) == ARCHIVE_OK &&
              archive_read_support_format_tar(a) == ARCHIVE_OK);
     (void)archive_read_open_fd(a, fd, PIECE); /* a failure shows at the first header */
-    if (!read_manifest(a, &m, error) || !unpack_db(a, db_path, max, &m, error))
+    return a;
+}
+
+bool
+archive_unpack(int fd, const char *db_path, guint64 max, ArchiveInfo *ret_info, GError **error)
+{
+    g_autoptr(Reader) a = reader_new(fd);
+    Manifest m;
+
+    if (!read_heads(a, max, &m, error) || !unpack_db(a, db_path, &m, error))
         return false;
     *ret_info = m.info;
     return true;
+}
+
+bool
+archive_check(int fd, GError **error)
+{
+    g_autoptr(Reader) a = reader_new(fd);
+    Manifest m;
+
+    return read_heads(a, G_MAXUINT64, &m, error) && copy_db(a, -1, &m, error) && read_end(a, error);
 }

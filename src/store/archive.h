@@ -39,3 +39,5 @@ bool archive_pack(const ArchiveSpec *spec, int fd, ArchiveInfo *ret_info, GError
  * such file.  ERR_INVALID: it is no backup or a damaged one; ERR_LIMIT: the database is
  * larger than `max`; ERR_FULL: there is no room for it. */
 bool archive_unpack(int fd, const char *db_path, guint64 max, ArchiveInfo *ret_info, GError **error);
+/* Only whether it could be unpacked; from where `fd` stands. */
+bool archive_check(int fd, GError **error);

@@ -95,6 +95,18 @@ unpack(const Bench *b, const void *bytes, size_t n, guint64 max, ArchiveInfo *re
     return error != NULL ? err_kind(error) : ERR_KIND_MAX;
 }
 
+/* The same of archive_check(), which knows no bounds. */
+static ErrKind
+check(const void *bytes, size_t n)
+{
+    autofd fd = memory_file(bytes, n);
+    g_autoptr(GError) error = NULL;
+
+    bool ok = archive_check(fd, &error);
+    g_assert_true(ok == (error == NULL));
+    return ok ? ERR_KIND_MAX : err_kind(error);
+}
+
 static void
 assert_same_content(const Bench *b)
 {
@@ -116,6 +128,7 @@ test_round_trip(Bench *b, gconstpointer unused)
     gsize n;
     const void *bytes = g_bytes_get_data(packed, &n);
 
+    g_assert_cmpint(check(bytes, n), ==, ERR_KIND_MAX);
     g_assert_cmpint(unpack(b, bytes, n, DB_LEN, &info, &message), ==, ERR_KIND_MAX);
     assert_same_content(b);
     g_assert_cmpint(info.schema, ==, 7);
@@ -193,6 +206,7 @@ test_cut(Bench *b, gconstpointer unused)
         ArchiveInfo info;
 
         g_assert_cmpint(unpack(b, bytes, len, ROOM, &info, &message), ==, ERR_INVALID);
+        g_assert_cmpint(check(bytes, len), ==, ERR_INVALID);
     }
 }
 
@@ -339,6 +353,7 @@ check_made(const Bench *b, const Made *c, Wrap wrap)
     ErrKind kind = unpack(b, bytes, n, G_MAXUINT64, &info, &message);
     g_test_message("%s", message);
     g_assert_cmpint(kind, ==, c->kind);
+    g_assert_cmpint(check(bytes, n), ==, kind == ERR_FULL ? ERR_INVALID : kind);
     if (c->message != NULL && strstr(message, c->message) == NULL)
         g_error("'%s' is not in '%s'", c->message, message);
     if (kind == ERR_KIND_MAX)
