@@ -156,7 +156,7 @@ is_known(HttpRequest *request, const char *etag)
 static void
 set_headers(HttpRequest *request, const HttpFileSpec *spec)
 {
-    http_response_header(request, "Accept-Ranges", "bytes");
+    http_response_header(request, "Accept-Ranges", spec->whole ? "none" : "bytes");
     if (spec->etag != NULL)
         http_response_header(request, "ETag", spec->etag);
     if (spec->disposition != NULL)
@@ -167,7 +167,8 @@ static RangeResult
 find_range(HttpRequest *request, const HttpFileSpec *spec, guint64 size, guint64 *ret_first,
            guint64 *ret_last)
 {
-    if (strcmp(http_request_method(request), "GET") != 0 || !range_applies(request, spec->etag))
+    if (spec->whole || strcmp(http_request_method(request), "GET") != 0 ||
+        !range_applies(request, spec->etag))
         return RANGE_NONE;
     return range_parse(http_request_header(request, "Range"), size, ret_first, ret_last);
 }

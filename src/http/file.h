@@ -12,6 +12,7 @@ typedef struct HttpFileSpec {
     const char *type;
     const char *etag;        /* quoted; NULL: none, and no conditional answers */
     const char *disposition; /* Content-Disposition; NULL: none */
+    bool whole;              /* no ranges: it is another file at every call */
 } HttpFileSpec;
 
 /* Answers with the file, honouring Range, If-Range, If-None-Match and HEAD.  `fd` is a
