@@ -14,7 +14,6 @@ struct KeyRing {
     GPtrArray *keys;     /* Key*, owned */
     GHashTable *by_hash; /* hash bytes -> Key*; keys that are not revoked */
     GHashTable *by_id;   /* id -> Key*; all */
-    guint64 epoch;       /* counts loads: a job of an older one must not touch the tables */
 };
 
 bool
@@ -211,7 +210,6 @@ load_done(void *data, const GError *error)
         g_ptr_array_set_free_func(load->keys, NULL);
         for (guint i = 0; i < load->keys->len; i++)
             add_key(ring, load->keys->pdata[i]);
-        ring->epoch++;
     }
     load->done(load->data, error);
 }
@@ -232,7 +230,9 @@ key_ring_load(KeyRing *ring, DbDone done, void *data)
 
     *load = (Load){.ring = ring, .done = done, .data = data};
     load->keys = g_ptr_array_new_with_free_func(key_free);
-    db_read(ring->db, load_work, load_done, load, load_free);
+    /* In the lane of the writes, so that it takes its turn among them: what was made before is
+     * in the table, and what is made after is told after. */
+    db_write(ring->db, load_work, load_done, load, load_free);
 }
 
 /* ---- making ---- */
@@ -242,7 +242,6 @@ typedef struct Make {
     Key *key; /* handed over to the ring when it is written */
     char secret[KEY_SECRET_LEN + 1];
     char *actor;
-    guint64 epoch;
     KeyMadeFunc done;
     void *data;
 } Make;
@@ -285,8 +284,7 @@ make_done(void *data, const GError *error)
         make->done(NULL, NULL, error, make->data);
         return;
     }
-    if (make->epoch == make->ring->epoch)
-        add_key(make->ring, g_steal_pointer(&make->key));
+    add_key(make->ring, g_steal_pointer(&make->key));
     make->done(make->secret, key, NULL, make->data);
 }
 
@@ -329,7 +327,6 @@ key_ring_create(KeyRing *ring, const KeySpec *spec, KeyMadeFunc done, void *data
     key->expires_us = spec->expires_us;
     make->ring = ring;
     make->key = key;
-    make->epoch = ring->epoch;
     make->actor = g_strdup(spec->actor);
     make->done = done;
     make->data = data;
