@@ -84,6 +84,7 @@ api_free(Api *api)
     g_hash_table_unref(api->degraded);
     g_free(api->home);
     g_free(api->address);
+    g_free(api->extra_secret);
     g_free(api->health);
     g_free(api);
 }

@@ -98,8 +98,8 @@ typedef struct BodyRead {
     void *data;
 } BodyRead;
 
-static void
-respond_body_error(ApiCall *call, const GError *error)
+void
+call_respond_body_error(ApiCall *call, const GError *error)
 {
     ErrKind kind = err_kind(error);
 
@@ -118,7 +118,7 @@ on_body(HttpRequest *request, const guint8 *body, size_t n, const GError *error,
     g_autoptr(GError) bad = NULL;
 
     if (error != NULL) {
-        respond_body_error(read->call, error);
+        call_respond_body_error(read->call, error);
         return;
     }
     /* A body may take its time, and the key that let its head in may be gone by now. */

@@ -14,7 +14,6 @@
 typedef struct Loading {
     Api *api;
     char *key_path;
-    char *extra_secret;
     DbDone done;
     void *data;
 } Loading;
@@ -24,7 +23,6 @@ finish(Loading *l, const GError *error)
 {
     l->done(l->data, error);
     g_free(l->key_path);
-    g_free(l->extra_secret);
     g_free(l);
 }
 
@@ -40,12 +38,12 @@ add_extra(Loading *l)
 {
     KeySpec spec = {
         .name = "E2B_API_KEY",
-        .secret = l->extra_secret,
+        .secret = l->api->extra_secret,
         .scopes = SCOPE_READ | SCOPE_BOX,
         .actor = "coop",
     };
 
-    if (l->extra_secret == NULL)
+    if (l->api->extra_secret == NULL)
         finish(l, NULL);
     else
         key_ring_create(l->api->keys, &spec, on_extra_made, l);
@@ -137,12 +135,30 @@ on_keys(void *data, const GError *error)
 }
 
 void
-api_load(Api *api, const char *extra_secret, DbDone done, void *data)
+api_reload(Api *api, DbDone done, void *data)
 {
     Loading *l = g_new0(Loading, 1);
 
     *l = (Loading){.api = api, .done = done, .data = data};
     l->key_path = g_build_filename(api->home, "key", NULL);
-    l->extra_secret = g_strdup(extra_secret);
     key_ring_load(api->keys, on_keys, l);
+}
+
+void
+api_load(Api *api, const char *extra_secret, DbDone done, void *data)
+{
+    g_assert(api->extra_secret == NULL);
+    api->extra_secret = g_strdup(extra_secret);
+    api_reload(api, done, data);
+}
+
+bool
+api_key_file_is_valid(Api *api)
+{
+    g_autofree char *path = g_build_filename(api->home, "key", NULL);
+    g_autofree char *secret = read_key_file(path);
+    const char *why;
+    const Key *key = secret != NULL ? key_ring_find(api->keys, secret, &why) : NULL;
+
+    return key != NULL && (key->scopes & SCOPE_ADMIN) != 0;
 }

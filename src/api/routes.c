@@ -5,8 +5,8 @@
 #include "api/state.h"
 
 static const ApiRoute *const tables[] = {
-    events_routes, health_routes,  keys_routes,  metrics_routes, openapi_routes,
-    page_routes,   session_routes, stats_routes, NULL,
+    backup_routes,  events_routes, health_routes,  keys_routes,  metrics_routes,
+    openapi_routes, page_routes,   session_routes, stats_routes, NULL,
 };
 
 const ApiRoute *const *

@@ -34,11 +34,17 @@ struct Api {
     char *health;      /* the answer of this second; NULL: none yet */
     gint64 health_s;
     guint flush_source;
-    bool restoring;
+    bool backing_up, restoring;
+    char *extra_secret; /* of the environment; NULL: none */
 };
 
 /* Every table of routes, NULL-terminated. */
 const ApiRoute *const *api_route_tables(void);
+
+/* After the content was exchanged: keys and sessions anew. */
+void api_reload(Api *api, DbDone done, void *data);
+/* Whether the key that its owner finds in the data folder is an admin's of this database. */
+bool api_key_file_is_valid(Api *api);
 
 /* The key behind a caller; NULL for NOBODY, LOCAL, or one that is gone. */
 Key *caller_key(Api *api, const Caller *caller);
