@@ -11,6 +11,8 @@
     X(link)                                                                                                  \
     X(key)                                                                                                   \
     X(events)                                                                                                \
+    X(backup)                                                                                                \
+    X(restore)                                                                                               \
     X(doctor)                                                                                                \
     X(config)                                                                                                \
     X(completion)                                                                                            \
