@@ -14,12 +14,13 @@ def answer(body, status='200 OK', kind='application/json', **headers):
 
 
 class Fake:
-    """`replies` maps the beginning of a path to the bytes of the whole answer."""
+    """`replies` maps the beginning of a path to the bytes of the whole answer; `hold` keeps the
+    connection open behind it until the client has gone."""
 
-    def __init__(self, replies, host='127.0.0.1'):
-        self.replies = replies
+    def __init__(self, replies, hold=False):
+        self.replies, self.hold = replies, hold
         self.requests = []
-        self.listener = socket.create_server((host, 0))
+        self.listener = socket.create_server(('127.0.0.1', 0))
         self.port = self.listener.getsockname()[1]
         self.thread = threading.Thread(target=self._serve, daemon=True)
         self.thread.start()
@@ -49,6 +50,8 @@ class Fake:
         path = text.split(' ')[1]
         found = max((p for p in self.replies if path.startswith(p)), key=len, default=None)
         client.sendall(self.replies[found] if found else answer({'code': 404, 'message': 'nothing'}, '404 Not Found'))
+        while self.hold and client.recv(65536):
+            pass
 
     def close(self):
         # Closing alone does not wake a thread that accepts.

@@ -173,6 +173,10 @@ class Server:
         self._reap()
         return status
 
+    def wait_killed(self):
+        """It has met a failpoint."""
+        assert self.wait() == -signal.SIGKILL
+
     def _reap(self):
         if self.process is not None:
             self.process.wait(WAIT_S)

@@ -1,0 +1,633 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Backup and restore, through a server and on a folder, and what is left when either dies."""
+import contextlib
+import hashlib
+import io
+import json
+import os
+import pty
+import select
+import shutil
+import signal
+import sqlite3
+import subprocess
+import tarfile
+import threading
+
+import pytest
+
+import eventlog
+from client import WHO, make_client
+from fake import Fake, answer
+from harness import IS_ROOT, Stream, WAIT_S, wait_until
+
+NEEDS_FAILPOINTS = pytest.mark.skipif(not os.environ.get('COOP_HAS_FAILPOINTS'),
+                                      reason='this build has no failpoints')
+
+
+@pytest.fixture(params=WHO)
+def client(request, coop, make_server):
+    return make_client(request.param, coop, make_server)
+
+
+@pytest.fixture
+def other(client, make_server):
+    """A second server of the same user, with a key file of its own."""
+    return make_client(client.who, client.coop, make_server)
+
+
+def names(client):
+    return [key['name'] for key in client.json('key', 'ls')]
+
+
+def files_of(client):
+    """What is in the data folder beside what belongs there."""
+    known = {'coop.db', 'coop.db-wal', 'coop.db-shm', 'key', 'lock', 'run', 'run/control.sock', 'tmp'}
+    return {str(p.relative_to(client.server.home)) for p in client.server.home.rglob('*')} - known
+
+
+def backup(client, name='backup', **options):
+    path = client.coop.folder / name
+    client.ok('backup', path, **options)
+    return path
+
+
+def content(path):
+    """What SQLite finds in a backup: table -> rows."""
+    with tarfile.open(path) as tar:
+        assert tar.getnames() == ['manifest.json', 'coop.db']
+        manifest = json.load(tar.extractfile('manifest.json'))
+        database = tar.extractfile('coop.db').read()
+    member = manifest['members'][0]
+    assert (member['name'], member['size']) == ('coop.db', len(database))
+    assert member['blake2b'] == hashlib.blake2b(database, digest_size=32).hexdigest()
+    assert manifest['format'] == 1
+    with contextlib.closing(sqlite3.connect(':memory:')) as db:
+        db.deserialize(database)
+        return {table: db.execute(f'SELECT * FROM {table} ORDER BY 1').fetchall() for table in ('keys', 'events')}
+
+
+def archive(database, **changes):
+    """A backup that another Coop might have written."""
+    manifest = {'format': 1, 'version': '1', 'schema': 1, 'created_at': '2026-01-31T12:00:00.000000Z',
+                'members': [{'name': 'coop.db', 'size': len(database),
+                             'blake2b': hashlib.blake2b(database, digest_size=32).hexdigest()}], **changes}
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode='w:gz') as tar:
+        for name, text in [('manifest.json', json.dumps(manifest).encode()), ('coop.db', database)]:
+            info = tarfile.TarInfo(name)
+            info.size = len(text)
+            tar.addfile(info, io.BytesIO(text))
+    return made.getvalue()
+
+
+def sqlite_bytes(script='CREATE TABLE t (a); DROP TABLE t'):
+    with contextlib.closing(sqlite3.connect(':memory:')) as db:
+        db.executescript(script)
+        db.commit()
+        return db.serialize()
+
+
+def restore_by_api(server, body, **headers):
+    return server.ask('POST', '/api/v1/restore', body=body,
+                      headers={'Content-Type': 'application/octet-stream', **headers})
+
+
+# ---- there and back ----
+
+@pytest.mark.parametrize('way', ['server', 'url', 'folder'])
+def test_round_trip(client, way):
+    env = {'SANDBOX_SERVICE_URL': f'http://{client.server.host}'} if way == 'url' else None
+    client.server.make_key(name='kept')
+    if way == 'folder':
+        client.server.stop()
+    path = backup(client, env=env)
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert [row[1] for row in content(path)['keys']].count('kept') == 1
+    if way == 'folder':
+        client.server.start()
+    client.server.make_key(name='lost')
+    if way == 'folder':
+        client.server.stop()
+    result = client.json('restore', path, '--yes', env=env)
+    assert result['key_file_valid'] is True and result['schema'] >= 1
+    if way == 'folder':
+        client.server.start()
+    assert names(client) == ['first', 'kept']
+    kinds = [e['kind'] for e in client.server.events()]
+    assert 'backup.restored' in kinds
+    assert client.json('events', 'verify')['sound'] is True
+    assert files_of(client) == set()
+    client.server.stop()
+    eventlog.verify(client.server.home)
+
+
+def test_texts(client):
+    path = client.coop.folder / 'b'
+    assert client.ok('backup', path).startswith(f'wrote {path} (')
+    assert client.json('backup', path) == {'file': str(path), 'bytes': path.stat().st_size}
+    assert 'restored the backup of 20' in client.ok('restore', path, '-y')
+
+
+@pytest.mark.parametrize('way', ['server', 'folder'])
+def test_through_pipes(client, way):
+    client.server.make_key(name='kept')
+    path = client.coop.folder / 'b'
+    if way == 'folder':
+        client.server.stop()
+    writer = client.coop.popen('backup', '-', who=client.who, env=client.env(None), stdout=subprocess.PIPE)
+    with writer.stdout, open(path, 'wb') as file:
+        file.write(writer.stdout.buffer.read())
+    assert writer.wait(WAIT_S) == 0
+    assert len(content(path)['keys']) == 2
+    reader = client.coop.popen('restore', '-', '--yes', who=client.who, env=client.env(None), stdin=subprocess.PIPE)
+    with reader.stdin:
+        reader.stdin.buffer.write(path.read_bytes())
+    assert reader.wait(WAIT_S) == 0
+    if way == 'folder':
+        client.server.start()
+    assert names(client) == ['first', 'kept']
+
+
+def test_backup_while_writers_append(client, other):
+    """What was acknowledged before is in it, and nothing in it is half."""
+    stop = threading.Event()
+    made = []
+
+    def write():
+        with client.server.connect() as sock:
+            while not stop.is_set():
+                made.append(client.server.post('/api/v1/keys', {'name': 'w', 'scopes': 'read'}, sock=sock)['id'])
+
+    writers = [threading.Thread(target=write) for _ in range(3)]
+    for writer in writers:
+        writer.start()
+    try:
+        for round_ in range(5):
+            wait_until(lambda n=20 * (round_ + 1): len(made) > n, 'keys are made')
+            before = set(made)
+            path = backup(client)
+            assert before <= {row[0] for row in content(path)['keys']}
+    finally:
+        stop.set()
+        for writer in writers:
+            writer.join()
+    other.ok('restore', path, '--yes')
+    assert {key['id'] for key in other.json('key', 'ls')} == {row[0] for row in content(path)['keys']}
+    other.server.stop()
+    eventlog.verify(other.server.home)
+
+
+def test_restore_while_others_work(client):
+    """Calls before, during and after are answered; those that were acknowledged after it stay."""
+    path = backup(client)
+    stop, failed = threading.Event(), []
+
+    def work():
+        with client.server.connect_control() as sock:
+            while not stop.is_set():
+                answer_ = client.server.ask('POST', '/api/v1/keys', body={'name': 'w', 'scopes': 'read'}, key=None,
+                                            host='localhost', sock=sock)
+                if answer_.status not in (201, 503):
+                    failed.append(answer_)
+
+    workers = [threading.Thread(target=work) for _ in range(3)]
+    for worker in workers:
+        worker.start()
+    try:
+        for _ in range(4):
+            client.ok('restore', path, '--yes')
+    finally:
+        stop.set()
+        for worker in workers:
+            worker.join()
+    assert not failed
+    assert client.json('events', 'verify')['sound'] is True
+    known = {key['id'] for key in client.json('key', 'ls')}
+    assert known == {e['data']['id'] for e in client.server.events(kind='key.created')}
+
+
+# ---- what becomes of keys, sessions and streams ----
+
+def test_keys_and_sessions_are_those_of_the_backup(client):
+    kept = client.server.make_key(name='kept')
+    cookie = client.server.sign_in()
+    path = backup(client)
+    assert client.server.ask('DELETE', f"/api/v1/keys/{kept['id']}").status == 204
+    lost = client.server.make_key(name='lost')
+    later = client.server.sign_in()
+    client.ok('restore', path, '--yes')
+
+    def status(**more):
+        return client.server.ask('GET', '/api/v1/session', **more).status
+    assert status(key=kept['key']) == 200
+    assert status(key=lost['key']) == 401
+    assert status(key=None, headers={'Cookie': cookie}) == 200
+    assert status(key=None, headers={'Cookie': later}) == 401
+
+
+def test_followers_are_told(client):
+    path = backup(client)
+    client.server.make_key(name='lost')
+    with Stream(client.server) as stream:
+        stream.next()
+        client.ok('restore', path, '--yes')
+        items = stream.until(lambda item: item['event'] == 'backup.restored')
+        assert [i['event'] for i in items if i['event'] != 'beat'] == ['resync', 'backup.restored']
+        assert int(items[-1]['id']) == client.server.last_seq()
+
+
+def test_a_following_command_goes_on(client):
+    path = backup(client)
+    notes = client.coop.folder / 'notes'
+    with open(notes, 'w', encoding='utf-8') as file:
+        process = client.coop.popen('events', '-f', '-o', 'json', who=client.who, env=client.env(None),
+                                    stdout=subprocess.PIPE, stderr=file)
+    try:
+        wait_until(lambda: client.server.get('/api/v1/stats')['events']['followers'] == 1, 'it follows')
+        client.ok('restore', path, '--yes')
+        assert json.loads(process.stdout.readline())['kind'] == 'backup.restored'
+        assert 'events are missing here' in notes.read_text()
+    finally:
+        process.send_signal(signal.SIGINT)
+        assert process.wait(WAIT_S) == 0
+        process.stdout.close()
+
+
+@pytest.mark.parametrize('way', ['server', 'folder'])
+def test_from_another_machine(client, other, way):
+    """Its keys come along; the one in the folder is not among them, and that is said."""
+    path = backup(client)
+    if way == 'folder':
+        other.server.stop()
+    done = other('restore', path, '--yes')
+    assert done.returncode == 0 and "'coop key new NAME --scopes admin'" in done.stderr
+    if way == 'folder':
+        other.server.start()
+    assert other.server.ask('GET', '/api/v1/session').status == 401
+    assert other.server.ask('GET', '/api/v1/session', key=client.server.key).status == 200
+    other.ok('key', 'new', 'mine', '--scopes', 'admin')
+    assert names(other) == ['first', 'mine']
+
+
+def test_to_an_empty_folder(client, coop):
+    path = backup(client)
+    home = coop.folder / 'fresh'
+    if client.who == 'root':
+        home.mkdir(mode=0o700)  # a folder that is not there would be the user coop's
+    done = coop('restore', path, '--yes', '--home', home, who=client.who)
+    assert done.returncode == 0, done.stderr
+    assert eventlog.verify(home) == len(content(path)['events']) + 1
+    assert home.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.skipif(not IS_ROOT, reason='only root works in the folder of another user')
+def test_root_leaves_everything_to_the_owner(coop, make_server):
+    client = make_client('user', coop, make_server)
+    path = client.coop.folder / 'of-root'
+    client.server.stop()
+    env = {'COOP_HOME': str(client.server.home)}
+    for args in [('backup', path), ('restore', path, '--yes')]:
+        done = coop(*args, env=env)
+        assert done.returncode == 0, done.stderr
+        for file in client.server.home.glob('coop.db*'):
+            if args[0] == 'backup':
+                file.unlink()
+    assert path.stat().st_uid == 0
+    owners = {p.stat().st_uid for p in [client.server.home, *client.server.home.rglob('*')]}
+    assert owners == {client.server.home.stat().st_uid} != {0}
+    client.server.start()
+    done = coop('backup', path, env=env)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.skipif(not IS_ROOT, reason='only root works in the folder of another user')
+def test_root_follows_no_link_of_the_owner(coop, make_server):
+    """Whoever owns the folder could otherwise have root read and write for them."""
+    client = make_client('user', coop, make_server)
+    path = backup(client)
+    client.server.stop()
+    closed, database = client.server.folder.parent / 'closed', client.server.home / 'coop.db'
+    closed.mkdir(mode=0o700)
+    shutil.move(database, closed)
+    before = (closed / 'coop.db').read_bytes()
+    database.symlink_to(closed / 'coop.db')
+    for args in [('backup', client.coop.folder / 'c'), ('restore', path, '--yes')]:
+        done = coop(*args, env={'COOP_HOME': str(client.server.home)})
+        assert done.returncode != 0, args
+    assert (closed / 'coop.db').read_bytes() == before
+    assert [p.name for p in closed.iterdir()] == ['coop.db']
+
+
+# ---- what is no backup ----
+
+def good_database(client):
+    with tarfile.open(backup(client)) as tar:
+        return tar.extractfile('coop.db').read()
+
+
+def changed(database, sql):
+    with contextlib.closing(sqlite3.connect(':memory:')) as db:
+        db.deserialize(database)
+        db.executescript(sql)
+        db.commit()
+        return db.serialize()
+
+
+BAD = {
+    'nothing': lambda good: b'',
+    'a text': lambda good: b'hello\n',
+    'a database': lambda good: good,
+    'cut in the middle': lambda good: archive(good)[:-200],
+    'another hash': lambda good: archive(good, members=[{'name': 'coop.db', 'size': len(good), 'blake2b': '0' * 64}]),
+    'a later format': lambda good: archive(good, format=2),
+    'not a database': lambda good: archive(b'x' * 8192),
+    'an empty database': lambda good: archive(sqlite_bytes()),
+    'a database of somebody else': lambda good: archive(sqlite_bytes('CREATE TABLE t (a); INSERT INTO t VALUES (1)')),
+    'a later schema': lambda good: archive(changed(good, 'PRAGMA user_version = 99999')),
+    'a damaged page': lambda good: archive(good[:4096] + b'\xff' * 4096 + good[8192:]),
+    'half a database': lambda good: archive(good[:len(good) // 2 // 4096 * 4096]),
+}
+
+
+@pytest.mark.parametrize('name', BAD)
+def test_bad_backups_change_nothing(client, name):
+    client.server.make_key(name='kept')
+    bytes_ = BAD[name](good_database(client))
+    seq = client.server.last_seq()
+    refused = restore_by_api(client.server, bytes_)
+    assert refused.status == 400, refused
+    assert refused.json['message'] and str(client.server.home) not in refused.json['message']
+    path = client.coop.folder / 'bad'
+    path.write_bytes(bytes_)
+    assert client.error(1, 'restore', path, '--yes') == refused.json['message']
+    assert client.server.last_seq() == seq
+    assert names(client) == ['first', 'kept'] and files_of(client) == set()
+    client.server.stop()
+    client.error(1, 'restore', path, '--yes')
+    assert files_of(client) - {'run/control.sock'} == set()
+    client.server.start()
+    assert names(client) == ['first', 'kept']
+
+
+@pytest.mark.parametrize('headers, status', [
+    ({'Content-Type': 'application/json'}, 415),
+    ({'Content-Type': None}, 415),
+    ({'Content-Encoding': 'gzip'}, 415),
+    ({'Content-Length': str(1 << 40)}, 413),
+])
+def test_refused_before_it_is_read(server, headers, status):
+    assert restore_by_api(server, b'x', **headers).status == status
+    assert list((server.home / 'tmp').iterdir()) == []
+
+
+def test_one_restore_at_a_time(client):
+    good = backup(client).read_bytes()
+    head = client.server.request('POST', '/api/v1/restore', body=good,
+                                 headers={'Content-Type': 'application/octet-stream'})
+    with client.server.connect() as sock:
+        sock.sendall(head[:-10])
+        wait_until(lambda: client.server.get('/api/v1/stats')['http']['requests_active'] == 2, 'it is read')
+        second = restore_by_api(client.server, good)
+        assert second.status == 409, second
+    # The first has gone away in the middle.
+    wait_until(lambda: restore_by_api(client.server, good).status == 200, 'the next one is taken')
+    assert files_of(client) == set()
+
+
+def test_a_backup_is_whole(client):
+    """It is another one at each call, so pieces of two must not be put together."""
+    got = client.server.ask('GET', '/api/v1/backup', headers={'Range': 'bytes=100-'})
+    assert got.status == 200 and got.headers['Accept-Ranges'] == 'none'
+    assert got.headers['Content-Type'] == 'application/gzip'
+    assert got.headers['Content-Disposition'].startswith('attachment; filename="coop-20')
+    (client.coop.folder / 'b').write_bytes(got.body)
+    content(client.coop.folder / 'b')
+    made = client.server.events(kind='backup.made')[-1]
+    assert made['data']['bytes'] == len(got.body) and made['actor'].startswith('key:')
+    assert client.server.ask('HEAD', '/api/v1/backup').body == b''
+
+
+@pytest.mark.parametrize('who', ['user'])
+def test_a_failed_backup_does_not_stand_in_the_way(coop, make_server, who):
+    client = make_client(who, coop, make_server)
+    tmp = client.server.home / 'tmp'
+    tmp.chmod(0o500)
+    assert client.server.ask('GET', '/api/v1/backup').status >= 400
+    assert restore_by_api(client.server, b'x').status >= 400
+    tmp.chmod(0o700)
+    assert client.server.ask('GET', '/api/v1/backup').status == 200
+    assert restore_by_api(client.server, b'x').status == 400
+
+
+def test_a_client_that_leaves(client):
+    """Nothing stays behind, and the next one is served."""
+    for _ in range(5):
+        with client.server.connect() as sock:
+            sock.sendall(client.server.request('GET', '/api/v1/backup'))
+    wait_until(lambda: client.server.ask('GET', '/api/v1/backup').status == 200, 'the next one is made')
+    wait_until(lambda: files_of(client) == set(), 'the files are gone')
+
+
+# ---- the file ----
+
+def test_the_file_is_replaced_as_a_whole(client):
+    path = client.coop.folder / 'b'
+    path.write_text('old')
+    backup(client, 'b')
+    content(path)
+    assert [p.name for p in client.coop.folder.iterdir() if p.name.startswith('b')] == ['b']
+
+
+@pytest.mark.parametrize('place, code, message', [
+    ('/dev/full', 2, 'is not a file'),
+    ('.', 2, 'is not a file'),
+    ('no/such/folder', 4, 'No such file'),
+])
+def test_places_that_take_no_file(client, place, code, message):
+    assert message in client.error(code, 'backup', place)
+
+
+def test_a_full_disk(client):
+    with open('/dev/full', 'wb') as full:
+        done = client('backup', '-', stdout=full)
+    assert done.returncode == 1 and 'No space left' in done.stderr
+
+
+def test_a_backup_is_not_for_a_terminal(client):
+    ours, theirs = pty.openpty()
+    done = client('backup', '-', stdout=theirs)
+    os.close(theirs)
+    os.close(ours)
+    assert done.returncode == 2 and 'not for a terminal' in done.stderr
+
+
+@pytest.mark.parametrize('body, message', [
+    (b'{}', 'this is no backup of Coop'),
+    (archive(sqlite_bytes('CREATE TABLE t (a)'))[:-100], 'damaged'),
+], ids=['no archive', 'cut archive'])
+def test_what_came_is_looked_at(coop, body, message):
+    path = coop.folder / 'b'
+    with Fake({'/api/v1/backup': answer(body)}) as fake:
+        done = coop('backup', path, '--server', fake.url())
+    assert done.returncode == 1 and message in done.stderr
+    assert not list(coop.folder.glob('b*'))
+
+
+def half_answer():
+    body = archive(os.urandom(100000))
+    return answer(body)[:-50000]
+
+
+def test_a_cut_download_leaves_nothing(coop):
+    path = coop.folder / 'b'
+    path.write_text('old')
+    with Fake({'/api/v1/backup': half_answer()}) as fake:
+        done = coop('backup', path, '--server', fake.url())
+    assert done.returncode == 1 and path.read_text() == 'old'
+    assert len(list(coop.folder.glob('b*'))) == 1
+
+
+@pytest.mark.parametrize('how', [signal.SIGINT, signal.SIGTERM])
+def test_interrupted(coop, how):
+    path = coop.folder / 'b'
+    with Fake({'/api/v1/backup': half_answer()}, hold=True) as fake:
+        process = coop.popen('backup', path, '--server', fake.url(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        wait_until(lambda: any(p.stat().st_size > 0 for p in coop.folder.glob('b*')), 'it comes')
+        process.send_signal(how)
+        _, told = process.communicate(timeout=WAIT_S)
+        assert process.returncode == 1 and 'interrupted' in told
+    assert not list(coop.folder.glob('b*'))
+
+
+# ---- asking ----
+
+def restore_on_terminal(client, path, typed):
+    ours, theirs = pty.openpty()
+    process = client.coop.popen('restore', path, who=client.who, env=client.env(None), stdin=theirs,
+                                stdout=subprocess.PIPE, stderr=theirs)
+    os.close(theirs)
+    text = b''
+    while b'[y/N]' not in text:
+        assert select.select([ours], [], [], WAIT_S)[0]
+        text += os.read(ours, 4096)
+    os.write(ours, typed)
+    code = process.wait(WAIT_S)
+    process.stdout.close()
+    os.close(ours)
+    return code
+
+
+@pytest.mark.parametrize('typed, done', [(b'y\n', True), (b'YES\n', True), (b'n\n', False), (b'\n', False),
+                                         (b'yo\n', False), (b'\x04', False)])
+def test_it_asks_on_a_terminal(client, typed, done):
+    path = backup(client)
+    client.server.make_key(name='lost')
+    assert restore_on_terminal(client, path, typed) == (0 if done else 1)
+    assert names(client) == (['first'] if done else ['first', 'lost'])
+
+
+def test_it_does_not_guess_without_one(client):
+    path = backup(client)
+    assert 'add --yes' in client.error(2, 'restore', path)
+
+
+def test_files_that_cannot_be_read(client):
+    assert 'No such file' in client.error(4, 'restore', client.coop.folder / 'none', '--yes')
+    assert 'is a folder' in client.error(2, 'restore', client.coop.folder, '--yes')
+
+
+# ---- a folder without a server ----
+
+def test_no_database(coop):
+    home = coop.folder / 'nothing'
+    done = coop('backup', coop.folder / 'b', '--home', home)
+    assert done.returncode == 4 and 'there is no database to back up' in done.stderr
+    assert not home.exists() and not list(coop.folder.glob('b*'))
+
+
+def test_a_damaged_database_is_set_aside(client):
+    client.server.make_key(name='kept')
+    path = backup(client)
+    client.server.stop()
+    database = client.server.home / 'coop.db'
+    broken = b'broken' * 1000
+    database.write_bytes(broken)
+    assert 'damaged' in client.error(1, 'backup', client.coop.folder / 'c')
+    bad = client.coop.folder / 'bad'
+    bad.write_bytes(archive(sqlite_bytes()))
+    client.error(1, 'restore', bad, '--yes')
+    assert database.read_bytes() == broken and files_of(client) <= {'run/control.sock'}
+    done = client('restore', path, '--yes')
+    assert done.returncode == 0, done.stderr
+    aside = [p for p in client.server.home.iterdir() if p.name.startswith('coop.db.unusable-')]
+    assert len(aside) == 1 and aside[0].read_bytes() == broken and str(aside[0]) in done.stderr
+    client.server.start()
+    assert names(client) == ['first', 'kept']
+
+
+# ---- kill -9 ----
+
+def state(client):
+    """Whole, whichever it is."""
+    assert client.json('events', 'verify')['sound'] is True
+    assert files_of(client) == set()
+    return names(client)
+
+
+@NEEDS_FAILPOINTS
+@pytest.mark.parametrize('point', ['restore.before:1', 'restore.unpacked:1', 'store.restore.middle:1',
+                                   'store.restore.middle:2'])
+def test_killed_while_it_restores(client, point):
+    path = backup(client)
+    client.server.make_key(name='later')
+    client.server.stop()
+    client.server.env['COOP_FAIL_AT'] = point
+    client.server.start()
+    assert client('restore', path, '--yes').returncode in (1, 3)
+    client.server.wait_killed()
+    del client.server.env['COOP_FAIL_AT']
+    client.server.start()
+    assert state(client) in (['first', 'later'], ['first'])
+    client.ok('restore', path, '--yes')
+    assert state(client) == ['first']
+
+
+@NEEDS_FAILPOINTS
+@pytest.mark.parametrize('point', ['backup.pack:1', 'store.restore.middle:1'])
+def test_killed_while_it_backs_up(client, point):
+    client.server.stop()
+    client.server.env['COOP_FAIL_AT'] = point
+    client.server.start()
+    path = client.coop.folder / 'b'
+    done = client('backup', path)
+    assert done.returncode in (1, 3) and not list(client.coop.folder.glob('b*'))
+    client.server.wait_killed()
+    del client.server.env['COOP_FAIL_AT']
+    client.server.start()
+    assert state(client) == ['first']
+    content(backup(client))
+
+
+@NEEDS_FAILPOINTS
+@pytest.mark.parametrize('point', ['restore.before:1', 'restore.unpacked:1', 'store.restore.middle:1',
+                                   'store.restore.middle:2', 'store.commit.before:1', 'store.commit.after:1'])
+def test_killed_while_it_restores_the_folder(client, point):
+    path = backup(client)
+    client.server.make_key(name='later')
+    client.server.stop()
+    done = client('restore', path, '--yes', env={'COOP_FAIL_AT': point})
+    assert done.returncode == -signal.SIGKILL
+    client.server.start()
+    assert state(client) in (['first', 'later'], ['first'])
+
+
+@NEEDS_FAILPOINTS
+@pytest.mark.parametrize('point', ['backup.pack:1', 'store.restore.middle:1'])
+def test_killed_while_it_backs_up_the_folder(client, point):
+    path = client.coop.folder / 'b'
+    client.server.stop()
+    done = client('backup', path, env={'COOP_FAIL_AT': point})
+    assert done.returncode == -signal.SIGKILL and not path.exists()
+    client.server.start()
+    assert state(client) == ['first']
