@@ -2,6 +2,7 @@
 /* Things that happen to a connection at an odd moment. */
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -198,6 +199,55 @@ test_paused_duplex_loses_nothing(void)
     fixture_clear(&f);
 }
 
+/* ---- a connection that was accepted elsewhere ---- */
+
+static void
+tell_where_from(HttpRequest *request, void *data)
+{
+    const HttpPeer *peer = http_request_peer(request);
+
+    http_respond_text(request, 200, "text/plain", http_request_listener_data(request));
+    g_assert_true(peer->is_unix);
+    g_assert_cmpuint(peer->uid, ==, getuid());
+}
+
+static int
+listen_on_nothing(void)
+{
+    struct sockaddr_un any = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    g_assert_cmpint(bind(fd, (struct sockaddr *)&any, sizeof any.sun_family), ==, 0); /* abstract */
+    g_assert_cmpint(listen(fd, 1), ==, 0);
+    return fd;
+}
+
+static void
+test_adopted(void)
+{
+    char data[] = "by this listener";
+    HttpListenerSpec spec = {.name = "local", .data = data};
+    g_autoptr(GError) error = NULL;
+    int ends[2];
+    Fixture f;
+
+    fixture_init_handler(&f, NULL, tell_where_from, NULL);
+    HttpListener *listener = http_server_listen(f.server, listen_on_nothing(), &spec, &error);
+    g_assert_no_error(error);
+    g_assert_cmpint(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), ==, 0);
+    g_assert_true(http_server_adopt(f.server, ends[0], listener, &error));
+    autofd fd = ends[1];
+    client_sends(fd, GET("/"));
+    g_autoptr(GString) answer = client_read(fd, data);
+    g_assert_cmpint(answer_status(answer->str), ==, 200);
+    http_server_unlisten(f.server, listener);
+    g_assert_true(client_sees_close(fd));
+
+    g_assert_false(http_server_adopt(f.server, listen_on_nothing(), f.listener, &error));
+    g_assert_nonnull(error);
+    fixture_clear(&f);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -206,5 +256,6 @@ main(int argc, char **argv)
     g_test_add_func("/moments/keeps-alive", test_requests_keep_a_connection_alive);
     g_test_add_func("/moments/fin", test_unread_body_ends_with_a_fin);
     g_test_add_func("/moments/paused-duplex", test_paused_duplex_loses_nothing);
+    g_test_add_func("/moments/adopted", test_adopted);
     return g_test_run();
 }
