@@ -130,16 +130,6 @@ setting_find(const char *name)
     return NULL;
 }
 
-const Setting *
-setting_find_flag(const char *flag)
-{
-    for (size_t i = 0; i < n_settings; i++) {
-        if (g_strcmp0(settings[i].flag, flag) == 0)
-            return &settings[i];
-    }
-    return NULL;
-}
-
 bool
 setting_is_list(const Setting *setting)
 {

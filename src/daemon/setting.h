@@ -55,7 +55,6 @@ extern const Setting settings[];
 extern const size_t n_settings;
 
 const Setting *setting_find(const char *name);
-const Setting *setting_find_flag(const char *flag);
 bool setting_is_list(const Setting *setting);
 char *setting_dup_env_name(const Setting *setting); /* "COOP_HTTP_LISTEN" */
 

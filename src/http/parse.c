@@ -482,12 +482,6 @@ http_parser_is_paused(const HttpParser *parser)
     return parser->paused;
 }
 
-bool
-http_parser_has_bytes(const HttpParser *parser)
-{
-    return parser->phase == PHASE_HEAD && parser->head_bytes > 0;
-}
-
 int
 http_parser_status(const HttpParser *parser)
 {

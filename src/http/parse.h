@@ -68,7 +68,6 @@ bool http_parser_finish(HttpParser *parser);
 /* After HTTP_PARSE_HEAD; moved out once. */
 void http_parser_take_head(HttpParser *parser, HttpHead *ret_head);
 bool http_parser_is_paused(const HttpParser *parser); /* the last feed was */
-bool http_parser_has_bytes(const HttpParser *parser); /* of a head that is not complete */
 
 /* After HTTP_PARSE_BAD: the status a server answers with, and why in a few words. */
 int http_parser_status(const HttpParser *parser);

@@ -430,9 +430,3 @@ http_server_stats(const HttpServer *server, HttpStats *ret_stats)
 {
     *ret_stats = server->stats;
 }
-
-HttpLoop *
-http_server_loop(const HttpServer *server)
-{
-    return server->loop;
-}

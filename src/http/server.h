@@ -79,4 +79,3 @@ bool http_server_adopt(HttpServer *server, int fd, HttpListener *listener, GErro
 void http_server_drain(HttpServer *server, void (*drained)(void *data), void *data);
 
 void http_server_stats(const HttpServer *server, HttpStats *ret_stats);
-HttpLoop *http_server_loop(const HttpServer *server);
