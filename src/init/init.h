@@ -10,5 +10,5 @@
 enum { INIT_CHANNEL_FD = 3 };
 
 /* Serves the channel on INIT_CHANNEL_FD until it is closed or a shutdown is done.  Returns the
- * exit code of pid 1.  Descriptors 0…2 are open. */
+ * exit code of pid 1, at once when the caller is not pid 1.  Descriptors 0…2 are open. */
 int init_run(void);

@@ -361,6 +361,9 @@ init_run(void)
 {
     Box *box = mmap(NULL, sizeof *box, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
+    /* It kills and reaps everybody it sees: anywhere but in a box of its own that is the host. */
+    if (getpid() != 1)
+        return 1;
     /* No command can trace pid 1 or read its memory, and none gains rights by exec. */
     if (box == MAP_FAILED || prctl(PR_SET_DUMPABLE, 0) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
         !box_open(box))

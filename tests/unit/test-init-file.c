@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "init/builtin.h"
+#include "init/init.h"
 
 static void
 test_numbers(void)
@@ -67,11 +68,18 @@ test_open_below(void)
     g_assert_cmpint(g_rmdir(folder), ==, 0);
 }
 
+static void
+test_only_pid_1(void)
+{
+    g_assert_cmpint(init_run(), ==, 1);
+}
+
 int
 main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/init/file/numbers", test_numbers);
     g_test_add_func("/init/file/open-below", test_open_below);
+    g_test_add_func("/init/only-pid-1", test_only_pid_1);
     return g_test_run();
 }
