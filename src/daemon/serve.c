@@ -314,6 +314,11 @@ run_loop(Server *s)
     g_main_loop_run(s->main);
     for (size_t i = 0; i < G_N_ELEMENTS(sources); i++)
         g_source_remove(sources[i]);
+    /* GLib gives back the default action, and a second signal would cut what is still to be
+     * written. */
+    signal(SIGTERM, SIG_IGN);
+    signal(SIGINT, SIG_IGN);
+    signal(SIGUSR1, SIG_IGN);
 }
 
 static void
