@@ -24,11 +24,9 @@ error_status(const GError *error)
 }
 
 static void
-set_common_headers(HttpRequest *request)
+keep_nowhere(HttpRequest *request)
 {
     http_response_header(request, "Cache-Control", "no-store");
-    http_response_header(request, "X-Content-Type-Options", "nosniff");
-    http_response_header(request, "Referrer-Policy", "no-referrer");
 }
 
 void
@@ -40,7 +38,7 @@ respond_error(HttpRequest *request, int status, const char *message)
                                      http_request_id(request));
     g_autofree char *text = json_encode(body);
 
-    set_common_headers(request);
+    keep_nowhere(request);
     if (status == 429 || status == 503)
         http_response_header(request, "Retry-After", "1");
     http_respond_text(request, status, "application/json", text);
@@ -62,7 +60,7 @@ call_respond_error(ApiCall *call, const GError *error)
 void
 call_respond_text(ApiCall *call, int status, const char *json)
 {
-    set_common_headers(call->request);
+    keep_nowhere(call->request);
     http_respond_text(call->request, status, "application/json", json);
 }
 
@@ -78,7 +76,7 @@ call_respond_json(ApiCall *call, int status, Json *value)
 void
 call_respond_empty(ApiCall *call)
 {
-    set_common_headers(call->request);
+    keep_nowhere(call->request);
     http_respond(call->request, 204, NULL, NULL, 0);
 }
 

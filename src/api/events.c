@@ -128,7 +128,6 @@ on_page(const EventPage *page, const GError *error, void *data)
                            "],\"next_after\":%" G_GINT64_FORMAT ",\"more\":%s,\"seq\":%" G_GINT64_FORMAT "}",
                            page->next_after, page->more ? "true" : "false", page->seq);
     http_response_header(call->request, "Cache-Control", "no-store");
-    http_response_header(call->request, "X-Content-Type-Options", "nosniff");
     http_respond(call->request, 200, "application/json", text->str, text->len);
     g_string_free(text, TRUE);
     http_request_unref(call->request);
@@ -262,7 +261,6 @@ follow(ApiCall *call, const Wanted *w)
     f->beat_due = true; /* at once, so that a client knows it is connected */
     http_loop_timer_set(call->api->loop, &f->beat, BEAT_MS);
     http_response_header(call->request, "Cache-Control", "no-store");
-    http_response_header(call->request, "X-Content-Type-Options", "nosniff");
     http_response_header(call->request, "X-Accel-Buffering", "no");
     http_respond_stream(call->request, 200, "text/event-stream", -1, &source, f);
 }

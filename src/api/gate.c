@@ -374,5 +374,8 @@ api_handle(HttpRequest *request, void *api)
     g_strlcpy(call->caller.actor, "nobody", sizeof call->caller.actor);
     http_request_set_data(request, call, call_free);
     http_request_on_over(request, on_over, call);
+    /* On every answer: nothing is guessed to be a page, no address of ours is told to others. */
+    http_response_header(request, "X-Content-Type-Options", "nosniff");
+    http_response_header(request, "Referrer-Policy", "no-referrer");
     pass(call);
 }

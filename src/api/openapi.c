@@ -6,7 +6,6 @@
 static void
 get_openapi(ApiCall *call)
 {
-    http_response_header(call->request, "X-Content-Type-Options", "nosniff");
     http_respond_asset(call->request, http_asset_find(api_assets, "/openapi.json"));
 }
 

@@ -17,8 +17,6 @@ get_asset(ApiCall *call)
 
     g_assert(asset != NULL); /* each route below names one */
     http_response_header(r, "Content-Security-Policy", policy);
-    http_response_header(r, "X-Content-Type-Options", "nosniff");
-    http_response_header(r, "Referrer-Policy", "no-referrer");
     http_response_header(r, "Cross-Origin-Opener-Policy", "same-origin");
     http_respond_asset(r, asset);
 }
