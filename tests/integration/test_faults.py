@@ -270,8 +270,9 @@ def test_signals(make_server):
     for name in ('connections', 'requests', 'streams', 'writes_waiting', 'reads_waiting', 'followers', 'last_seq'):
         assert re.search(rf' {name}=\d+', line), line
     os.kill(server.pid, signal.SIGINT)
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(server.pid, signal.SIGTERM)
+    while server.process.poll() is None:  # again and again, to its last moment
+        for again in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1):
+            server.process.send_signal(again)
     assert server.wait() == 0
     server.start()
     assert [e['kind'] for e in server.events(kind='server.*')] == ['server.started', 'server.stopped', 'server.started']

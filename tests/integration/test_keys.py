@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keys: what they look like, where they lie, when they stop working, what refusals tell."""
+import concurrent.futures
 import re
 import sqlite3
 import stat
@@ -59,6 +60,14 @@ def test_revoking_twice_is_fine(server):
     for _ in range(2):
         assert server.ask('DELETE', f"/api/v1/keys/{made['id']}").status == 204
     assert len(server.events(kind='key.revoked')) == len({e['data']['id'] for e in server.events(kind='key.revoked')})
+
+
+def test_revoking_at_once_is_one_event(server):
+    made = server.make_key('read')
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        statuses = list(pool.map(lambda _: server.ask('DELETE', f"/api/v1/keys/{made['id']}").status, range(8)))
+    assert statuses == [204] * 8
+    assert [e['data']['id'] for e in server.events(kind='key.revoked')].count(made['id']) == 1
 
 
 def test_a_revoked_key_stops_at_once_and_for_ever(make_server):

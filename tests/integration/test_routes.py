@@ -225,14 +225,38 @@ def test_head_follows_the_rule_of_get(walked):
         assert (answer.status, answer.body) == (200, b''), route
 
 
-TARGETS = ['*', 'http://127.0.0.1:{port}/health', 'http://evil.example/health', '//health', '/../health', '/./health',
+def test_headers_of_every_answer(walked):
+    """Nothing is guessed to be a page, no address is told to others, and data is not kept."""
+    for route in ROUTES:
+        for key in (None, walked.key):
+            answer = call(walked, route, key=key)
+            assert answer.headers['X-Content-Type-Options'] == 'nosniff', route
+            assert answer.headers['Referrer-Policy'] == 'no-referrer', route
+            is_file = answer.headers['ETag'] is not None
+            if answer.status != 200 or not (is_file or route['public']):
+                assert answer.headers['Cache-Control'] == 'no-store', route
+
+
+def test_the_page_trusts_only_itself(walked):
+    for route in ROUTES:
+        if not route['public'] or route['pattern'].startswith(('/api/', '/health')):
+            continue
+        policy = call(walked, route, key=None).headers['Content-Security-Policy']
+        rules = dict(rule.split(maxsplit=1) for rule in policy.split('; '))
+        assert rules['default-src'] == rules['base-uri'] == rules['frame-ancestors'] == "'none'"
+        assert rules['script-src'] == "'self'" and rules['require-trusted-types-for'] == "'script'"
+        assert 'unsafe' not in rules['script-src'] and '*' not in policy
+
+
+TARGETS = ['*', '127.0.0.1:{port}', 'http://127.0.0.1:{port}/health', 'http://evil.example/health', '//health', '/../health', '/./health',
            '/api/v1/%2e%2e/health', '/health/', '/%00', '/%', '/%zz', '/health%2f..', '/api//v1/stats']
 
 
 @pytest.mark.parametrize('target', TARGETS)
 def test_odd_targets_reach_nothing(walked, target):
     for key in (None, walked.key):
-        answer = walked.ask('OPTIONS' if target == '*' else 'GET', target.format(port=walked.port), key=key)
+        method = {'*': 'OPTIONS', '127.0.0.1:{port}': 'CONNECT'}.get(target, 'GET')
+        answer = walked.ask(method, target.format(port=walked.port), key=key)
         assert answer.status in (400, 401, 404), answer
 
 
