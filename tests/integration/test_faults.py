@@ -80,6 +80,42 @@ def test_full_disk(small_disk):
     eventlog.verify(server.home)
 
 
+def fill_but(place, kib):
+    """Until so much is left."""
+    left = os.statvfs(place)
+    (place / 'filler').write_bytes(bytes(max(0, left.f_bavail * left.f_frsize - kib * 1024)))
+
+
+def test_no_room_for_a_backup(small_disk):
+    """Neither out nor in; nothing is lost and nothing stays behind."""
+    server = Server(small_disk)
+    server.log_path = small_disk.parent / 'log'
+    server.start()
+    server.make_key('read', 'kept')
+    good = server.ask('GET', '/api/v1/backup')
+    assert good.status == 200
+    server.make_key('read', 'later')
+    known = [key['id'] for key in server.get('/api/v1/keys')['keys']]
+    for kib in [0, 8, 40, 80, 120, 150, 180, 210, 240, 270]:
+        fill_but(small_disk, kib)
+        out = server.ask('GET', '/api/v1/backup')
+        if out.status != 200:
+            check_error(server, out, 507)
+        back = server.ask('POST', '/api/v1/restore', body=good.body,
+                          headers={'Content-Type': 'application/octet-stream'})
+        (small_disk / 'filler').unlink()
+        if back.status == 200:
+            break
+        check_error(server, back, 507)
+        assert [key['id'] for key in server.get('/api/v1/keys')['keys']] == known
+        assert list((server.home / 'tmp').iterdir()) == []
+    back = server.ask('POST', '/api/v1/restore', body=good.body, headers={'Content-Type': 'application/octet-stream'})
+    assert back.status == 200, back
+    assert [key['name'] for key in server.get('/api/v1/keys')['keys']] == ['first', 'kept']
+    server.finish()
+    eventlog.verify(server.home)
+
+
 def test_no_room_for_a_start(small_disk):
     fill(small_disk)
     server = Server(small_disk)

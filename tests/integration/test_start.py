@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """`coop start`: the server under its supervisor."""
+import json
 import os
 import re
 import signal
 import subprocess
+import urllib.request
 
 import pytest
 
@@ -68,6 +70,28 @@ def test_start_and_stop(start, how):
     assert running.process.stdout.readline() == 'Coop is ready.\n'
     assert running.stop(how) == 0
     assert is_gone(pid)
+
+
+@pytest.mark.parametrize('who', ['root', 'user'] if os.geteuid() == 0 else ['user'])
+@pytest.mark.parametrize('output', ['text', 'json'])
+def test_address_and_link(start, who, output):
+    """They work as they are printed, with a port that the kernel chose."""
+    user = ['--user', 'nobody'] if who == 'root' else []
+    running = start(*user, '--output', output, who=who)
+    first = running.process.stdout.readline()
+    if output == 'json':
+        told = json.loads(first)
+        address, link = told['address'], told['link']
+    else:
+        assert first == 'Coop is ready.\n'
+        address, link = [running.process.stdout.readline().split()[-1] for _ in range(2)]
+    ticket = re.fullmatch(re.escape(address) + r'/#ticket=([0-9a-f]+)', link)[1]
+    assert not address.endswith(':0')
+    request = urllib.request.Request(address + '/api/v1/session', json.dumps({'ticket': ticket}).encode(),
+                                     {'Content-Type': 'application/json'})
+    with urllib.request.urlopen(request, timeout=TIMEOUT) as answer:
+        assert answer.status == 201 and 'coop_session=' in answer.headers['Set-Cookie']
+    assert running.stop() == 0
 
 
 def test_a_killed_server_is_restarted(start):
