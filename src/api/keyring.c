@@ -84,6 +84,27 @@ key_ring_free(KeyRing *ring)
     g_free(ring);
 }
 
+/* Once somebody has made and revoked many, the oldest are left out. */
+static void
+forget_oldest_revoked(KeyRing *ring)
+{
+    const Key *oldest = NULL;
+    guint at = 0;
+
+    if (ring->keys->len - g_hash_table_size(ring->by_hash) <= KEY_REVOKED_SHOWN)
+        return;
+    for (guint i = 0; i < ring->keys->len; i++) {
+        const Key *key = ring->keys->pdata[i];
+
+        if (key->revoked_us != 0 && (oldest == NULL || key->revoked_us < oldest->revoked_us)) {
+            oldest = key;
+            at = i;
+        }
+    }
+    g_hash_table_remove(ring->by_id, oldest->id);
+    g_ptr_array_remove_index(ring->keys, at);
+}
+
 static void
 add_key(KeyRing *ring, Key *key)
 {
@@ -183,8 +204,10 @@ load_work(DbTx *tx, void *data, GError **error)
     g_autoptr(DbRows) rows = db_query(
         tx,
         "SELECT id, name, hash, prefix, scopes, created_us, last_used_us, expires_us, revoked_us "
-        "FROM keys ORDER BY created_us, id",
-        DB_NO_ARGS, error);
+        "FROM keys WHERE revoked_us = 0 OR id IN "
+        "(SELECT id FROM keys WHERE revoked_us <> 0 ORDER BY revoked_us DESC LIMIT ?) "
+        "ORDER BY created_us, id",
+        DB_ARGS(db_int(KEY_REVOKED_SHOWN)), error);
     bool more = true;
 
     if (rows == NULL)
@@ -307,8 +330,8 @@ key_ring_create(KeyRing *ring, const KeySpec *spec, KeyMadeFunc done, void *data
     Key *key = g_new0(Key, 1);
     g_autoptr(GError) error = NULL;
 
-    if (ring->keys->len >= KEY_RING_MAX) {
-        err_set(&error, ERR_LIMIT, "there are %d keys already", KEY_RING_MAX);
+    if (g_hash_table_size(ring->by_hash) >= KEY_RING_MAX) {
+        err_set(&error, ERR_LIMIT, "there are %d keys already: revoke some", KEY_RING_MAX);
         done(NULL, NULL, error, data);
         g_free(key);
         g_free(make);
@@ -370,6 +393,7 @@ revoke_done(void *data, const GError *error)
     if (error == NULL && key != NULL && key->revoked_us == 0) {
         key->revoked_us = r->at_us;
         g_hash_table_remove(r->ring->by_hash, key->hash);
+        forget_oldest_revoked(r->ring);
     }
     r->done(r->data, error);
 }

@@ -9,9 +9,15 @@
 #include "store/db.h"
 
 /* The API keys.  A key is "e2b_" + 40 hex digits: 160 random bits, so a plain hash is enough
- * to store it by.  All keys are held in memory; every change is written first, together with its event, and
- * takes effect when it is on the disk. */
-enum { KEY_SECRET_LEN = 44, KEY_HASH_LEN = 32, KEY_NAME_MAX = 100, KEY_RING_MAX = 10000 };
+ * to store it by.  All keys are held in memory, of the revoked ones the newest; every change
+ * is written first, together with its event, and takes effect when it is on the disk. */
+enum {
+    KEY_SECRET_LEN = 44,
+    KEY_HASH_LEN = 32,
+    KEY_NAME_MAX = 100,
+    KEY_RING_MAX = 10000,     /* that are not revoked */
+    KEY_REVOKED_SHOWN = 1000, /* the rest is only in the database, so that none comes back */
+};
 
 typedef struct Key {
     char id[ID_UUID_LEN + 1];
@@ -37,8 +43,8 @@ KeyRing *key_ring_new(Db *db);
 void key_ring_free(KeyRing *ring);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(KeyRing, key_ring_free)
 
-/* Reads the table anew (start, and after a restore).  Keys keep their addresses until then,
- * even when revoked; hold ids, not pointers, across the loop. */
+/* Reads the table anew (start, and after a restore).  Hold ids, not pointers, across the
+ * loop. */
 void key_ring_load(KeyRing *ring, DbDone done, void *data);
 
 /* Neither revoked nor expired; false for NULL. */
