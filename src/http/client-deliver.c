@@ -32,6 +32,10 @@ set_curl_error(HttpCall *call, CURLcode code)
         {CURLE_SEND_FAIL_REWIND, ERR_INVALID, "the connection broke while the request was sent"},
         {CURLE_UNSUPPORTED_PROTOCOL, ERR_INVALID, "the answer is not HTTP"},
         {CURLE_WEIRD_SERVER_REPLY, ERR_INVALID, "the answer is not valid HTTP"},
+        {CURLE_BAD_CONTENT_ENCODING, ERR_INVALID, "the answer has an encoding that is not known"},
+#if LIBCURL_VERSION_NUM >= 0x080600
+        {CURLE_TOO_LARGE, ERR_INVALID, "the head of the answer is too long"},
+#endif
         {CURLE_HTTP2, ERR_INVALID, "the answer is not valid HTTP/2"},
         {CURLE_HTTP2_STREAM, ERR_INVALID, "the answer was cut in its middle"},
         /* What curl says of a header line beyond its own bound. */
