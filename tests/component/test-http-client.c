@@ -59,7 +59,8 @@ check_answer(HttpClient *client, const Answer *a, size_t n)
     spec.method = a->method;
     probe_start(&probe, &spec);
     probe_wait(&probe);
-    if (a->status != 0 && n >= strlen(a->bytes) - a->spare) {
+    bool spared = n < strlen(a->bytes) && n >= strlen(a->bytes) - a->spare && probe.error != NULL;
+    if (a->status != 0 && n >= strlen(a->bytes) - a->spare && !spared) {
         probe_check_ok(&probe, a->status, a->body);
     } else {
         probe_check_error(&probe, ERR_INVALID, "127.0.0.1:");
@@ -82,7 +83,7 @@ test_cut_answers(void)
 {
     static const Answer answers[] = {
         {"length", OK "Content-Length: 5\r\nA: b\r\n\r\nhello", 0, "GET", 200, "hello"},
-        /* curl does not wait for the last LF, when all that counts has come. */
+        /* Some releases of curl do not wait for the last LF, when all that counts has come. */
         {"chunked", OK "Transfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n0\r\n\r\n", 0, "GET", 200, "hel", 1},
         {"interim", "HTTP/1.1 103 Hm\r\n\r\n" OK "Content-Length: 1\r\n\r\nx", 0, "GET", 200, "x"},
     };

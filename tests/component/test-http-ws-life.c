@@ -33,7 +33,8 @@ test_slow_reader(void)
     }
     g_assert_cmpuint(t.drained, >, 10);
     g_assert_cmpuint(t.queued_max, <=, QUEUE_MAX + 10); /* and one header */
-    g_assert_cmpuint(fixture_rss(), <, rss + 8 * MIB);
+    /* A quarter of what went through: the frames read here pass through ASan's quarantine. */
+    g_assert_cmpuint(fixture_rss(), <, rss + 16 * MIB);
     ws_test_clear(&t);
 }
 
