@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
+#include <unistd.h>
 
 #include "base/err.h"
 #include "cli/commands.h"
@@ -20,9 +21,12 @@ run_show(Cli *cli)
     if (code != EXIT_CODE_OK)
         return code;
     g_autofree char *key = home_read_key(config->home, &error);
+    /* One that was restored has keys of its own, so none will be made. */
     if (key == NULL && err_kind(error) == ERR_NOT_FOUND)
-        return cli_fail(cli, EXIT_CODE_NOT_FOUND, "there is no key in '%s': 'coop start' makes the first one",
-                        config->home);
+        return cli_fail(cli, EXIT_CODE_NOT_FOUND, "there is no key in '%s': %s", config->home,
+                        access(config->database_file, F_OK) == 0
+                            ? "'coop key new NAME --scopes admin' makes one"
+                            : "'coop start' makes the first one");
     if (key == NULL)
         return cli_fail_error(cli, error);
     g_autoptr(Json) value = json_pack("{s:s}", "key", key);

@@ -31,6 +31,12 @@ def client(request, coop, make_server):
 
 
 @pytest.fixture
+def one(coop, make_server):
+    """The same, where it does not matter which user."""
+    return make_client('user', coop, make_server)
+
+
+@pytest.fixture
 def other(client, make_server):
     """A second server of the same user, with a key file of its own."""
     return make_client(client.who, client.coop, make_server)
@@ -122,11 +128,11 @@ def test_round_trip(client, way):
     eventlog.verify(client.server.home)
 
 
-def test_texts(client):
-    path = client.coop.folder / 'b'
-    assert client.ok('backup', path).startswith(f'wrote {path} (')
-    assert client.json('backup', path) == {'file': str(path), 'bytes': path.stat().st_size}
-    assert 'restored the backup of 20' in client.ok('restore', path, '-y')
+def test_texts(one):
+    path = one.coop.folder / 'b'
+    assert one.ok('backup', path).startswith(f'wrote {path} (')
+    assert one.json('backup', path) == {'file': str(path), 'bytes': path.stat().st_size}
+    assert 'restored the backup of 20' in one.ok('restore', path, '-y')
 
 
 @pytest.mark.parametrize('way', ['server', 'folder'])
@@ -178,16 +184,16 @@ def test_backup_while_writers_append(client, other):
     eventlog.verify(other.server.home)
 
 
-def test_restore_while_others_work(client):
+def test_restore_while_others_work(one):
     """Calls before, during and after are answered; those that were acknowledged after it stay."""
-    path = backup(client)
+    path = backup(one)
     stop, failed = threading.Event(), []
 
     def work():
-        with client.server.connect_control() as sock:
+        with one.server.connect_control() as sock:
             while not stop.is_set():
-                answer_ = client.server.ask('POST', '/api/v1/keys', body={'name': 'w', 'scopes': 'read'}, key=None,
-                                            host='localhost', sock=sock)
+                answer_ = one.server.ask('POST', '/api/v1/keys', body={'name': 'w', 'scopes': 'read'}, key=None,
+                                         host='localhost', sock=sock)
                 if answer_.status not in (201, 503):
                     failed.append(answer_)
 
@@ -196,15 +202,15 @@ def test_restore_while_others_work(client):
         worker.start()
     try:
         for _ in range(4):
-            client.ok('restore', path, '--yes')
+            one.ok('restore', path, '--yes')
     finally:
         stop.set()
         for worker in workers:
             worker.join()
     assert not failed
-    assert client.json('events', 'verify')['sound'] is True
-    known = {key['id'] for key in client.json('key', 'ls')}
-    assert known == {e['data']['id'] for e in client.server.events(kind='key.created')}
+    assert one.json('events', 'verify')['sound'] is True
+    known = {key['id'] for key in one.json('key', 'ls')}
+    assert known == {e['data']['id'] for e in one.server.events(kind='key.created')}
 
 
 # ---- what becomes of keys, sessions and streams ----
@@ -226,26 +232,26 @@ def test_keys_and_sessions_are_those_of_the_backup(client):
     assert status(key=None, headers={'Cookie': later}) == 401
 
 
-def test_followers_are_told(client):
-    path = backup(client)
-    client.server.make_key(name='lost')
-    with Stream(client.server) as stream:
+def test_followers_are_told(one):
+    path = backup(one)
+    one.server.make_key(name='lost')
+    with Stream(one.server) as stream:
         stream.next()
-        client.ok('restore', path, '--yes')
+        one.ok('restore', path, '--yes')
         items = stream.until(lambda item: item['event'] == 'backup.restored')
         assert [i['event'] for i in items if i['event'] != 'beat'] == ['resync', 'backup.restored']
-        assert int(items[-1]['id']) == client.server.last_seq()
+        assert int(items[-1]['id']) == one.server.last_seq()
 
 
-def test_a_following_command_goes_on(client):
-    path = backup(client)
-    notes = client.coop.folder / 'notes'
+def test_a_following_command_goes_on(one):
+    path = backup(one)
+    notes = one.coop.folder / 'notes'
     with open(notes, 'w', encoding='utf-8') as file:
-        process = client.coop.popen('events', '-f', '-o', 'json', who=client.who, env=client.env(None),
-                                    stdout=subprocess.PIPE, stderr=file)
+        process = one.coop.popen('events', '-f', '-o', 'json', who=one.who, env=one.env(None),
+                                 stdout=subprocess.PIPE, stderr=file)
     try:
-        wait_until(lambda: client.server.get('/api/v1/stats')['events']['followers'] == 1, 'it follows')
-        client.ok('restore', path, '--yes')
+        wait_until(lambda: one.server.get('/api/v1/stats')['events']['followers'] == 1, 'it follows')
+        one.ok('restore', path, '--yes')
         assert json.loads(process.stdout.readline())['kind'] == 'backup.restored'
         assert 'events are missing here' in notes.read_text()
     finally:
@@ -278,6 +284,8 @@ def test_to_an_empty_folder(client, coop):
     done = coop('restore', path, '--yes', '--home', home, who=client.who)
     assert done.returncode == 0, done.stderr
     assert eventlog.verify(home) == len(content(path)['events']) + 1
+    done = coop('key', '--home', home, who=client.who)
+    assert done.returncode == 4 and "'coop key new NAME --scopes admin' makes one" in done.stderr
     assert home.stat().st_mode & 0o777 == 0o700
 
 
@@ -351,23 +359,23 @@ BAD = {
 
 
 @pytest.mark.parametrize('name', BAD)
-def test_bad_backups_change_nothing(client, name):
-    client.server.make_key(name='kept')
-    bytes_ = BAD[name](good_database(client))
-    seq = client.server.last_seq()
-    refused = restore_by_api(client.server, bytes_)
+def test_bad_backups_change_nothing(one, name):
+    one.server.make_key(name='kept')
+    bytes_ = BAD[name](good_database(one))
+    seq = one.server.last_seq()
+    refused = restore_by_api(one.server, bytes_)
     assert refused.status == 400, refused
-    assert refused.json['message'] and str(client.server.home) not in refused.json['message']
-    path = client.coop.folder / 'bad'
+    assert refused.json['message'] and str(one.server.home) not in refused.json['message']
+    path = one.coop.folder / 'bad'
     path.write_bytes(bytes_)
-    assert client.error(1, 'restore', path, '--yes') == refused.json['message']
-    assert client.server.last_seq() == seq
-    assert names(client) == ['first', 'kept'] and files_of(client) == set()
-    client.server.stop()
-    client.error(1, 'restore', path, '--yes')
-    assert files_of(client) - {'run/control.sock'} == set()
-    client.server.start()
-    assert names(client) == ['first', 'kept']
+    assert one.error(1, 'restore', path, '--yes') == refused.json['message']
+    assert one.server.last_seq() == seq
+    assert names(one) == ['first', 'kept'] and files_of(one) == set()
+    one.server.stop()
+    one.error(1, 'restore', path, '--yes')
+    assert files_of(one) - {'run/control.sock'} == set()
+    one.server.start()
+    assert names(one) == ['first', 'kept']
 
 
 @pytest.mark.parametrize('headers, status', [
@@ -381,62 +389,60 @@ def test_refused_before_it_is_read(server, headers, status):
     assert list((server.home / 'tmp').iterdir()) == []
 
 
-def test_one_restore_at_a_time(client):
-    good = backup(client).read_bytes()
-    head = client.server.request('POST', '/api/v1/restore', body=good,
-                                 headers={'Content-Type': 'application/octet-stream'})
-    with client.server.connect() as sock:
+def test_one_restore_at_a_time(one):
+    good = backup(one).read_bytes()
+    head = one.server.request('POST', '/api/v1/restore', body=good,
+                              headers={'Content-Type': 'application/octet-stream'})
+    with one.server.connect() as sock:
         sock.sendall(head[:-10])
-        wait_until(lambda: client.server.get('/api/v1/stats')['http']['requests_active'] == 2, 'it is read')
-        second = restore_by_api(client.server, good)
+        wait_until(lambda: one.server.get('/api/v1/stats')['http']['requests_active'] == 2, 'it is read')
+        second = restore_by_api(one.server, good)
         assert second.status == 409, second
     # The first has gone away in the middle.
-    wait_until(lambda: restore_by_api(client.server, good).status == 200, 'the next one is taken')
-    assert files_of(client) == set()
+    wait_until(lambda: restore_by_api(one.server, good).status == 200, 'the next one is taken')
+    assert files_of(one) == set()
 
 
-def test_a_backup_is_whole(client):
+def test_a_backup_is_whole(one):
     """It is another one at each call, so pieces of two must not be put together."""
-    got = client.server.ask('GET', '/api/v1/backup', headers={'Range': 'bytes=100-'})
+    got = one.server.ask('GET', '/api/v1/backup', headers={'Range': 'bytes=100-'})
     assert got.status == 200 and got.headers['Accept-Ranges'] == 'none'
     assert got.headers['Content-Type'] == 'application/gzip'
     assert got.headers['Content-Disposition'].startswith('attachment; filename="coop-20')
-    (client.coop.folder / 'b').write_bytes(got.body)
-    content(client.coop.folder / 'b')
-    made = client.server.events(kind='backup.made')[-1]
+    (one.coop.folder / 'b').write_bytes(got.body)
+    content(one.coop.folder / 'b')
+    made = one.server.events(kind='backup.made')[-1]
     assert made['data']['bytes'] == len(got.body) and made['actor'].startswith('key:')
-    assert client.server.ask('HEAD', '/api/v1/backup').body == b''
+    assert one.server.ask('HEAD', '/api/v1/backup').body == b''
 
 
-@pytest.mark.parametrize('who', ['user'])
-def test_a_failed_backup_does_not_stand_in_the_way(coop, make_server, who):
-    client = make_client(who, coop, make_server)
-    tmp = client.server.home / 'tmp'
+def test_a_failed_backup_does_not_stand_in_the_way(one):
+    tmp = one.server.home / 'tmp'
     tmp.chmod(0o500)
-    assert client.server.ask('GET', '/api/v1/backup').status >= 400
-    assert restore_by_api(client.server, b'x').status >= 400
+    assert one.server.ask('GET', '/api/v1/backup').status >= 400
+    assert restore_by_api(one.server, b'x').status >= 400
     tmp.chmod(0o700)
-    assert client.server.ask('GET', '/api/v1/backup').status == 200
-    assert restore_by_api(client.server, b'x').status == 400
+    assert one.server.ask('GET', '/api/v1/backup').status == 200
+    assert restore_by_api(one.server, b'x').status == 400
 
 
-def test_a_client_that_leaves(client):
+def test_a_client_that_leaves(one):
     """Nothing stays behind, and the next one is served."""
     for _ in range(5):
-        with client.server.connect() as sock:
-            sock.sendall(client.server.request('GET', '/api/v1/backup'))
-    wait_until(lambda: client.server.ask('GET', '/api/v1/backup').status == 200, 'the next one is made')
-    wait_until(lambda: files_of(client) == set(), 'the files are gone')
+        with one.server.connect() as sock:
+            sock.sendall(one.server.request('GET', '/api/v1/backup'))
+    wait_until(lambda: one.server.ask('GET', '/api/v1/backup').status == 200, 'the next one is made')
+    wait_until(lambda: files_of(one) == set(), 'the files are gone')
 
 
 # ---- the file ----
 
-def test_the_file_is_replaced_as_a_whole(client):
-    path = client.coop.folder / 'b'
+def test_the_file_is_replaced_as_a_whole(one):
+    path = one.coop.folder / 'b'
     path.write_text('old')
-    backup(client, 'b')
+    backup(one, 'b')
     content(path)
-    assert [p.name for p in client.coop.folder.iterdir() if p.name.startswith('b')] == ['b']
+    assert [p.name for p in one.coop.folder.iterdir() if p.name.startswith('b')] == ['b']
 
 
 @pytest.mark.parametrize('place, code, message', [
@@ -444,19 +450,19 @@ def test_the_file_is_replaced_as_a_whole(client):
     ('.', 2, 'is not a file'),
     ('no/such/folder', 4, 'No such file'),
 ])
-def test_places_that_take_no_file(client, place, code, message):
-    assert message in client.error(code, 'backup', place)
+def test_places_that_take_no_file(one, place, code, message):
+    assert message in one.error(code, 'backup', place)
 
 
-def test_a_full_disk(client):
+def test_a_full_disk(one):
     with open('/dev/full', 'wb') as full:
-        done = client('backup', '-', stdout=full)
+        done = one('backup', '-', stdout=full)
     assert done.returncode == 1 and 'No space left' in done.stderr
 
 
-def test_a_backup_is_not_for_a_terminal(client):
+def test_a_backup_is_not_for_a_terminal(one):
     ours, theirs = pty.openpty()
-    done = client('backup', '-', stdout=theirs)
+    done = one('backup', '-', stdout=theirs)
     os.close(theirs)
     os.close(ours)
     assert done.returncode == 2 and 'not for a terminal' in done.stderr
@@ -520,21 +526,21 @@ def restore_on_terminal(client, path, typed):
 
 @pytest.mark.parametrize('typed, done', [(b'y\n', True), (b'YES\n', True), (b'n\n', False), (b'\n', False),
                                          (b'yo\n', False), (b'\x04', False)])
-def test_it_asks_on_a_terminal(client, typed, done):
-    path = backup(client)
-    client.server.make_key(name='lost')
-    assert restore_on_terminal(client, path, typed) == (0 if done else 1)
-    assert names(client) == (['first'] if done else ['first', 'lost'])
+def test_it_asks_on_a_terminal(one, typed, done):
+    path = backup(one)
+    one.server.make_key(name='lost')
+    assert restore_on_terminal(one, path, typed) == (0 if done else 1)
+    assert names(one) == (['first'] if done else ['first', 'lost'])
 
 
-def test_it_does_not_guess_without_one(client):
-    path = backup(client)
-    assert 'add --yes' in client.error(2, 'restore', path)
+def test_it_does_not_guess_without_one(one):
+    path = backup(one)
+    assert 'add --yes' in one.error(2, 'restore', path)
 
 
-def test_files_that_cannot_be_read(client):
-    assert 'No such file' in client.error(4, 'restore', client.coop.folder / 'none', '--yes')
-    assert 'is a folder' in client.error(2, 'restore', client.coop.folder, '--yes')
+def test_files_that_cannot_be_read(one):
+    assert 'No such file' in one.error(4, 'restore', one.coop.folder / 'none', '--yes')
+    assert 'is a folder' in one.error(2, 'restore', one.coop.folder, '--yes')
 
 
 # ---- a folder without a server ----
@@ -578,35 +584,35 @@ def state(client):
 @NEEDS_FAILPOINTS
 @pytest.mark.parametrize('point', ['restore.before:1', 'restore.unpacked:1', 'store.restore.middle:1',
                                    'store.restore.middle:2'])
-def test_killed_while_it_restores(client, point):
-    path = backup(client)
-    client.server.make_key(name='later')
-    client.server.stop()
-    client.server.env['COOP_FAIL_AT'] = point
-    client.server.start()
-    assert client('restore', path, '--yes').returncode in (1, 3)
-    client.server.wait_killed()
-    del client.server.env['COOP_FAIL_AT']
-    client.server.start()
-    assert state(client) in (['first', 'later'], ['first'])
-    client.ok('restore', path, '--yes')
-    assert state(client) == ['first']
+def test_killed_while_it_restores(one, point):
+    path = backup(one)
+    one.server.make_key(name='later')
+    one.server.stop()
+    one.server.env['COOP_FAIL_AT'] = point
+    one.server.start()
+    assert one('restore', path, '--yes').returncode in (1, 3)
+    one.server.wait_killed()
+    del one.server.env['COOP_FAIL_AT']
+    one.server.start()
+    assert state(one) in (['first', 'later'], ['first'])
+    one.ok('restore', path, '--yes')
+    assert state(one) == ['first']
 
 
 @NEEDS_FAILPOINTS
 @pytest.mark.parametrize('point', ['backup.pack:1', 'store.restore.middle:1'])
-def test_killed_while_it_backs_up(client, point):
-    client.server.stop()
-    client.server.env['COOP_FAIL_AT'] = point
-    client.server.start()
-    path = client.coop.folder / 'b'
-    done = client('backup', path)
-    assert done.returncode in (1, 3) and not list(client.coop.folder.glob('b*'))
-    client.server.wait_killed()
-    del client.server.env['COOP_FAIL_AT']
-    client.server.start()
-    assert state(client) == ['first']
-    content(backup(client))
+def test_killed_while_it_backs_up(one, point):
+    one.server.stop()
+    one.server.env['COOP_FAIL_AT'] = point
+    one.server.start()
+    path = one.coop.folder / 'b'
+    done = one('backup', path)
+    assert done.returncode in (1, 3) and not list(one.coop.folder.glob('b*'))
+    one.server.wait_killed()
+    del one.server.env['COOP_FAIL_AT']
+    one.server.start()
+    assert state(one) == ['first']
+    content(backup(one))
 
 
 @NEEDS_FAILPOINTS
