@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+#include <glib.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* Whether all ids of the host are ours: we are not in a user namespace. */
+bool userns_is_host(void);
+
+/* The first range of at least `want` ids that a text in the form of /etc/subuid gives to this
+ * user, by name or by number. */
+bool userns_find_range(const char *text, const char *user, uid_t uid, uint32_t want, uint32_t *ret_first);
+
+/* Makes an ordinary user root of a user namespace: 0 is the user, 1 and up are the ids that
+ * /etc/subuid and /etc/subgid give. */
+bool userns_enter(GError **error);
+
+/* Whether the ids from `first` on are mapped in our user namespace. */
+bool userns_has_ids(const char *map_text, uint32_t first, uint32_t n);
