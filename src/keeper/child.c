@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "keeper/child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/keyctl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "keeper/fork.h"
+#include "wire/channel.h"
+
+enum { FAILED_CODE = 127, HIGH_FD = 64, INIT_FD = 4, SYNC_FD = 5, FIRST_FREE_FD = 6 };
+
+_Noreturn static void
+fail(int sync_fd, KeeperStage stage, int error)
+{
+    ChildReport report = {.stage = stage, .error = error};
+
+    (void)channel_send(sync_fd, &report, sizeof report, NULL, 0);
+    _exit(FAILED_CODE);
+}
+
+static ssize_t
+receive(int sync_fd, ChildGo *go, int *fds, size_t *n_fds)
+{
+    struct pollfd poll_fd = {.fd = sync_fd, .events = POLLIN};
+
+    while (poll(&poll_fd, 1, -1) < 0) {
+        if (errno != EINTR)
+            return -1;
+    }
+    return channel_recv(sync_fd, go, sizeof *go, fds, n_fds);
+}
+
+/* The mounts; the keeper sends as many to a packet as a packet holds. */
+static void
+await_go(int sync_fd, int *ret_fds)
+{
+    ChildGo go = {.n_fds = 1};
+    size_t got = 0;
+
+    while (got < go.n_fds) {
+        size_t n = CHILD_FDS_MAX - got;
+
+        if (receive(sync_fd, &go, ret_fds + got, &n) != sizeof go || n == 0 || go.n_fds > CHILD_FDS_MAX)
+            _exit(FAILED_CODE);
+        got += n;
+    }
+}
+
+static bool
+enter_groups(const CgroupEntry *group)
+{
+    for (int i = 0; i < group->n_tasks; i++) {
+        if (write(group->tasks[i], "0", 1) != 1)
+            return false;
+        close(group->tasks[i]);
+    }
+    /* After the move, else its root would be the keeper's group. */
+    return unshare(CLONE_NEWCGROUP) == 0;
+}
+
+static bool
+become_root(void)
+{
+    if (setgroups(0, NULL) < 0 || setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0)
+        return false;
+    /* A change of ids forgets it. */
+    return prctl(PR_SET_PDEATHSIG, SIGKILL) == 0;
+}
+
+static bool
+reset_signals(void)
+{
+    sigset_t none;
+
+    for (int signal = 1; signal < NSIG; signal++) {
+        struct sigaction action = {.sa_handler = SIG_DFL};
+
+        /* Some numbers have no settable action. */
+        (void)sigaction(signal, &action, NULL);
+    }
+    sigemptyset(&none);
+    return sigprocmask(SIG_SETMASK, &none, NULL) == 0;
+}
+
+static bool
+fresh_keyring(void)
+{
+    return syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) >= 0 || errno == ENOSYS;
+}
+
+/* 0, 1 and 2 are the box's own /dev/null, 3 is the channel; init and the sync socket close
+ * themselves at exec.  Nothing else is left. */
+static bool
+place_fds(const ChildSpec *spec, int *ret_sync_fd)
+{
+    int channel = fcntl(spec->channel_fd, F_DUPFD_CLOEXEC, HIGH_FD);
+    int init = fcntl(spec->init_fd, F_DUPFD_CLOEXEC, HIGH_FD);
+    int sync = fcntl(*ret_sync_fd, F_DUPFD_CLOEXEC, HIGH_FD);
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    if (channel < 0 || init < 0 || sync < 0 || null < 0)
+        return false;
+    for (int fd = 0; fd < CHILD_CHANNEL_FD; fd++) {
+        if (null == fd ? fcntl(fd, F_SETFD, 0) < 0 : dup2(null, fd) < 0)
+            return false;
+    }
+    if (dup2(channel, CHILD_CHANNEL_FD) < 0 || dup3(init, INIT_FD, O_CLOEXEC) < 0 ||
+        dup3(sync, SYNC_FD, O_CLOEXEC) < 0)
+        return false;
+    *ret_sync_fd = SYNC_FD;
+    return close_range(FIRST_FREE_FD, ~0u, CLOSE_RANGE_UNSHARE) == 0;
+}
+
+static void
+start(const ChildSpec *spec, int *fds)
+{
+    int keep[CGROUP_KINDS + 4] = {STDERR_FILENO, spec->sync_fd, spec->channel_fd, spec->init_fd};
+
+    memcpy(keep + 4, spec->group->tasks, sizeof(int) * (size_t)spec->group->n_tasks);
+    fork_detach(keep, 4 + spec->group->n_tasks);
+    (void)setsid();
+    if (!enter_groups(spec->group))
+        fail(spec->sync_fd, STAGE_CGROUP, errno);
+    /* While files are still opened as the keeper: its folder is closed to the box's ids. */
+    if (chdir(spec->stage_dir) < 0)
+        fail(spec->sync_fd, STAGE_MOUNTS, errno);
+    await_go(spec->sync_fd, fds);
+    if (!become_root())
+        fail(spec->sync_fd, STAGE_MAPS, errno);
+}
+
+static void
+build_root(const ChildSpec *spec, const int *fds)
+{
+    int root_fd = -1;
+    int proc_fd = -1;
+
+    umask(022);
+    if (!child_mount_root(spec, fds, &root_fd) || !child_mount_system(spec, root_fd, &proc_fd) ||
+        !child_write_files(spec, root_fd))
+        fail(spec->sync_fd, STAGE_MOUNTS, errno);
+    if (!child_mask(spec, proc_fd))
+        fail(spec->sync_fd, STAGE_MASKS, errno);
+    /* A mount that is not attached yet counts as a namespace, so not before the last of them; the
+     * box's own /proc/sys is read-only, so not after the change of root. */
+    if (!child_forbid_namespaces())
+        fail(spec->sync_fd, STAGE_LIMITS, errno);
+    if (!child_enter_root(root_fd))
+        fail(spec->sync_fd, STAGE_PIVOT, errno);
+    if (sethostname(spec->request->hostname, strlen(spec->request->hostname)) < 0)
+        fail(spec->sync_fd, STAGE_LIMITS, errno);
+}
+
+static void
+confine(const ChildSpec *spec, int *sync_fd)
+{
+    if (!child_limit(spec) || !reset_signals() || !fresh_keyring())
+        fail(*sync_fd, STAGE_LIMITS, errno);
+    if (!child_drop_capabilities() || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+        fail(*sync_fd, STAGE_CAPABILITIES, errno);
+    if (!child_landlock(spec->landlock_abi))
+        fail(*sync_fd, STAGE_LANDLOCK, errno);
+    if (!place_fds(spec, sync_fd))
+        fail(*sync_fd, STAGE_EXEC, errno);
+    if (!child_filter(spec->filters))
+        fail(*sync_fd, STAGE_FILTER, errno);
+}
+
+void
+child_run(const ChildSpec *spec)
+{
+    static const char name[] = "coop-init";
+    static const char sudo[] = "sudo";
+    const char *argv[] = {name, (spec->request->flags & KEEPER_SUDO) != 0 ? sudo : NULL, NULL};
+    const char *envp[] = {NULL};
+    ChildReport report = {0};
+    int fds[CHILD_FDS_MAX];
+    int sync_fd = spec->sync_fd;
+
+    start(spec, fds);
+    build_root(spec, fds);
+    confine(spec, &sync_fd);
+    if (channel_send(sync_fd, &report, sizeof report, NULL, 0) < 0)
+        _exit(FAILED_CODE);
+    (void)syscall(SYS_execveat, INIT_FD, "", argv, envp, AT_EMPTY_PATH);
+    fail(sync_fd, STAGE_EXEC, errno);
+}

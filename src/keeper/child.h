@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "keeper/cgroup.h"
+#include "keeper/filter.h"
+#include "wire/record.h"
+
+/* What a box's first process does between clone() and coop-init.  Only the files child*.c (and
+ * fork.c, wire/channel.c) run there; they allocate nothing and tell failures by errno.
+ *
+ * Over its end of the sync socket it gets a ChildGo and the mounts in packets, sends a
+ * ChildReport and closes by exec.  End of file before the last packet means that the keeper is
+ * gone or has changed its mind: it exits, it never goes on. */
+enum {
+    CHILD_MASKS_MAX = 48,
+    CHILD_FDS_MAX = KEEPER_LAYERS_MAX + 1, /* the disk, then the layers from the top */
+    CHILD_CHANNEL_FD = 3,                  /* where coop-init finds its channel */
+};
+
+typedef struct ChildGo {
+    uint32_t n_fds;
+} ChildGo;
+
+typedef struct ChildReport {
+    uint32_t stage; /* 0: everything is done, exec comes next */
+    int32_t error;
+} ChildReport;
+
+/* A name in /proc that boxes do not see. */
+typedef struct ChildMask {
+    const char *name;
+    bool is_dir;
+} ChildMask;
+
+typedef struct ChildSpec {
+    const KeeperRequest *request;
+    const CgroupEntry *group;
+    const FilterProgram *filters; /* FILTER_PARTS of them */
+    const ChildMask *masks;
+    int n_masks;
+    /* A folder that holds: l00…l15, disk, root (empty folders), dev (the device tree), empty (a
+     * file), none (a folder). */
+    const char *stage_dir;
+    int sync_fd, channel_fd, init_fd;
+    int landlock_abi; /* below 2: none */
+} ChildSpec;
+
+_Noreturn void child_run(const ChildSpec *spec);
+
+/* Steps of child_run; all set errno. */
+bool child_mount_root(const ChildSpec *spec, const int *fds, int *ret_root_fd);
+bool child_mount_system(const ChildSpec *spec, int root_fd, int *ret_proc_fd);
+bool child_mask(const ChildSpec *spec, int proc_fd);
+bool child_write_files(const ChildSpec *spec, int root_fd);
+bool child_enter_root(int root_fd);
+bool child_forbid_namespaces(void);
+bool child_limit(const ChildSpec *spec);
+bool child_drop_capabilities(void);
+bool child_landlock(int abi);
+bool child_filter(const FilterProgram *filters);
