@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/failpoint.h"
+#include "keeper/keeper.h"
+#include "keeper/record-dir.h"
+#include "wire/channel.h"
+
+enum { CREATE_TIMEOUT_US = 30 * G_USEC_PER_SEC };
+
+static int64_t
+boot_time_us(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return now.tv_sec * G_USEC_PER_SEC + now.tv_nsec / 1000;
+}
+
+/* The record comes before any kernel object, so that whatever is left by a kill -9 has a name. */
+static bool
+make_record(Box *box)
+{
+    Keeper *keeper = box->keeper;
+    BoxRecord record = {.version = BOX_RECORD_VERSION, .flags = box->request.flags, .born_us = box->born_us};
+
+    box->slot = ids_take(&keeper->ids);
+    if (box->slot < 0) {
+        errno = EUSERS;
+        return false;
+    }
+    box->holds |= HOLDS_SLOT;
+    record.slot = box->slot;
+    record.id_base = ids_base_of(&keeper->ids, box->slot);
+    if (!record_make(keeper->boxes_fd, box->id, &record))
+        return false;
+    box->holds |= HOLDS_RECORD;
+    FAILPOINT("create-record");
+    return true;
+}
+
+static bool
+make_group(Box *box)
+{
+    cgroup_name(box->slot, box->group);
+    box->holds |= HOLDS_GROUP;
+    if (!cgroup_make(&box->keeper->groups, box->group, &box->request.limits))
+        return false;
+    FAILPOINT("create-cgroup");
+    return true;
+}
+
+/* The child has told something, or is gone, or has become coop-init. */
+static void
+on_sync(void *ctx, uint32_t events)
+{
+    Box *box = ctx;
+    ChildReport report;
+    ssize_t n = channel_recv(box->sync_fd, &report, sizeof report, NULL, NULL);
+
+    if (n < 0 && errno == EAGAIN)
+        return;
+    if (n == sizeof report && report.stage == 0) {
+        box->ready = true;
+        return;
+    }
+    loop_remove(&box->keeper->loop, &box->sync_watch);
+    close(box->sync_fd);
+    box->sync_fd = -1;
+    if (n == sizeof report) {
+        box_fail(box, report.stage < STAGE_MAX ? report.stage : STAGE_EXEC, report.error);
+        return;
+    }
+    if (!box->ready) {
+        box_fail(box, STAGE_EXEC, ECHILD);
+        return;
+    }
+    if (box->state != BOX_CREATING)
+        return;
+    box_set_state(box, BOX_RUNNING);
+    FAILPOINT("create-running");
+    server_tell(box->keeper->server, KEEPER_BOX, box->request.serial, box->id);
+}
+
+static void
+spawn(Box *box)
+{
+    KeeperStage stage = STAGE_CLONE;
+
+    if (!box_spawn(box, &stage)) {
+        box_fail(box, stage, errno);
+        return;
+    }
+    box->sync_watch = (Watch){.fd = -1, .func = on_sync, .ctx = box};
+    if (!loop_add(&box->keeper->loop, &box->sync_watch, box->sync_fd, EPOLLIN))
+        box_fail(box, STAGE_CLONE, errno);
+}
+
+void
+box_create_on_disk(Box *box, int error, int mount_fd)
+{
+    box->holds &= ~(unsigned)HOLDS_DISK_JOB;
+    if (error != 0) {
+        box_fail(box, STAGE_DISK, error);
+        return;
+    }
+    box->disk_mount_fd = mount_fd;
+    box->holds |= HOLDS_DISK;
+    FAILPOINT("create-disk");
+    if (box->state == BOX_CREATING)
+        spawn(box);
+    else
+        box_clean(box);
+}
+
+static void
+take_disk(Box *box)
+{
+    const KeeperRequest *r = &box->request;
+    DiskShape shape = {.bytes = r->limits.disk_bytes, .inodes = r->limits.inodes};
+    int mount_fd = -1;
+
+    box->holds |= HOLDS_DISK_JOB;
+    switch (disks_take(box->keeper->disks, box->id, shape, (r->flags & KEEPER_KEEP_DISK) != 0, &mount_fd)) {
+    case DISK_TAKEN:
+        box_create_on_disk(box, 0, mount_fd);
+        break;
+    case DISK_REFUSED:
+        box_create_on_disk(box, errno, -1);
+        break;
+    case DISK_LATER:
+        break;
+    }
+}
+
+void
+box_create(Keeper *keeper, const KeeperRequest *request)
+{
+    if (box_find(keeper, request->box) != NULL) {
+        server_tell_failure(keeper->server, request->serial, request->box, STAGE_REQUEST, EEXIST);
+        return;
+    }
+    if (keeper->n_boxes >= KEEPER_BOXES_MAX) {
+        server_tell_failure(keeper->server, request->serial, request->box, STAGE_REQUEST, EUSERS);
+        return;
+    }
+    Box *box = box_new(keeper, request);
+
+    box->born_us = boot_time_us();
+    box->deadline_us = keeper_mono_us() + CREATE_TIMEOUT_US;
+    if (!make_record(box))
+        box_fail(box, box->slot < 0 ? STAGE_IDS : STAGE_RECORD, errno);
+    else if (!make_group(box))
+        box_fail(box, STAGE_CGROUP, errno);
+    else
+        take_disk(box);
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+#include <glib.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "keeper/box.h"
+#include "keeper/cgroup.h"
+#include "keeper/child.h"
+#include "keeper/disk.h"
+#include "keeper/filter.h"
+#include "keeper/ids.h"
+#include "keeper/loop.h"
+#include "keeper/server.h"
+
+/* The state folder, closed to everybody else:
+ *
+ *     lock          held by the keeper that uses the folder
+ *     instance      a random name; our cgroups carry it
+ *     groups        folders of our cgroups, those of earlier starts too
+ *     boxes/ID/     a box: its record and its disk
+ *     kept/ID.img   the disk of a box that is no more, where that was asked for
+ *     pool/         disks nobody has yet
+ *     images/       empty disks to copy from
+ *     stage/        where boxes build their root; mounted over in the keeper's own namespace */
+
+typedef struct KeeperConfig {
+    char *socket_path;
+    char *state_dir; /* absolute, without links */
+    char *template_dir;
+    char *init_path;
+    uid_t server_uid;
+    uint32_t id_base, id_ranges;
+} KeeperConfig;
+
+struct Keeper {
+    KeeperConfig config;
+    bool privileged; /* of the host's user namespace; else of one of our own */
+    unsigned degraded;
+    int landlock_abi;
+
+    Loop loop;
+    Server *server;
+    Disks *disks;
+    Cgroups groups;
+    IdTable ids;
+    Box *boxes;
+    uint32_t n_boxes;
+
+    int state_fd, boxes_fd, template_fd, init_fd, netns_fd, lock_fd;
+    char *stage_dir;
+    char *instance;
+    FilterProgram filters[FILTER_PARTS];
+    ChildMask masks[CHILD_MASKS_MAX];
+    int n_masks;
+};
+
+int64_t keeper_mono_us(void);

@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* coop-keeper: the only privileged program.  It makes boxes and holds them, at the request of
+ * one server; it outlives the server, and boxes die with it. */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <sched.h>
+#include <seccomp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/exitcode.h"
+#include "base/id.h"
+#include "base/io.h"
+#include "base/log.h"
+#include "base/path.h"
+#include "keeper/keeper.h"
+#include "keeper/reconcile.h"
+#include "keeper/require.h"
+#include "keeper/stage.h"
+#include "keeper/userns.h"
+
+enum {
+    /* Between the ranges that systemd gives to containers and the end of what fits an int. */
+    ID_BASE_DEFAULT = 0x70000000,
+    ID_RANGES_DEFAULT = KEEPER_BOXES_MAX,
+    RECONCILE_US = 60 * G_USEC_PER_SEC,
+    STOP_US = 10 * G_USEC_PER_SEC,
+    INSTANCE_BYTES = 8,
+    LANDLOCK_ABI_MIN = 2,
+    US_PER_MS = 1000,
+};
+
+typedef struct Signals {
+    Watch watch;
+    bool stop;
+} Signals;
+
+int64_t
+keeper_mono_us(void)
+{
+    return clock_mono_us();
+}
+
+static bool
+parse_number(const char *text, guint64 max, guint64 *ret_number, GError **error)
+{
+    return g_ascii_string_to_unsigned(text, 10, 0, max, ret_number, NULL) ||
+           err_set(error, ERR_INVALID, "'%s' is not a number up to %" G_GUINT64_FORMAT, text, max);
+}
+
+static bool
+set_option(KeeperConfig *config, int option, const char *value, GError **error)
+{
+    guint64 number = 0;
+
+    switch (option) {
+    case 's':
+        config->socket_path = g_strdup(value);
+        return true;
+    case 'd':
+        config->state_dir = g_strdup(value);
+        return true;
+    case 't':
+        config->template_dir = g_strdup(value);
+        return true;
+    case 'i':
+        config->init_path = g_strdup(value);
+        return true;
+    case 'u':
+        if (!parse_number(value, UINT32_MAX - 1, &number, error))
+            return false;
+        config->server_uid = (uid_t)number;
+        return true;
+    case 'b':
+        if (!parse_number(value, UINT32_MAX, &number, error))
+            return false;
+        config->id_base = (uint32_t)number;
+        return true;
+    case 'n':
+        if (!parse_number(value, KEEPER_BOXES_MAX, &number, error))
+            return false;
+        config->id_ranges = (uint32_t)number;
+        return true;
+    default:
+        return err_set(error, ERR_INVALID,
+                       "usage: coop-keeper --socket PATH --state DIR --templates DIR --init FILE "
+                       "[--server-uid UID] [--id-base ID] [--id-ranges N]");
+    }
+}
+
+static bool
+parse_options(KeeperConfig *config, int argc, char **argv, GError **error)
+{
+    static const struct option options[] = {
+        {"socket", required_argument, NULL, 's'},     {"state", required_argument, NULL, 'd'},
+        {"templates", required_argument, NULL, 't'},  {"init", required_argument, NULL, 'i'},
+        {"server-uid", required_argument, NULL, 'u'}, {"id-base", required_argument, NULL, 'b'},
+        {"id-ranges", required_argument, NULL, 'n'},  {0},
+    };
+    int option;
+
+    *config = (KeeperConfig){
+        .server_uid = geteuid(), .id_base = ID_BASE_DEFAULT, .id_ranges = ID_RANGES_DEFAULT};
+    opterr = 0;
+    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+        if (!set_option(config, option, optarg, error))
+            return false;
+    }
+    if (optind < argc || config->socket_path == NULL || config->state_dir == NULL ||
+        config->template_dir == NULL || config->init_path == NULL)
+        return set_option(config, '?', NULL, error);
+    return true;
+}
+
+static bool
+open_dir(const char *path, int *ret_fd, GError **error)
+{
+    *ret_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return *ret_fd >= 0 || err_errno(error, "open '%s'", path);
+}
+
+static bool
+make_dirs(Keeper *keeper, GError **error)
+{
+    static const char *const dirs[] = {"boxes", "kept", "pool", "images", "stage"};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(dirs); i++) {
+        if (mkdirat(keeper->state_fd, dirs[i], 0700) < 0 && errno != EEXIST)
+            return err_errno(error, "make '%s/%s'", keeper->config.state_dir, dirs[i]);
+    }
+    keeper->boxes_fd = openat(keeper->state_fd, "boxes", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    return keeper->boxes_fd >= 0 || err_errno(error, "open '%s/boxes'", keeper->config.state_dir);
+}
+
+static bool
+read_instance(Keeper *keeper, GError **error)
+{
+    g_autofree char *path = g_strconcat(keeper->config.state_dir, "/instance", NULL);
+    char fresh[2 * INSTANCE_BYTES + 1];
+
+    if (g_file_get_contents(path, &keeper->instance, NULL, NULL) &&
+        strlen(keeper->instance) == 2 * INSTANCE_BYTES &&
+        strspn(keeper->instance, "0123456789abcdef") == 2 * INSTANCE_BYTES)
+        return true;
+    id_random_hex(fresh, INSTANCE_BYTES);
+    g_free(keeper->instance);
+    keeper->instance = g_strdup(fresh);
+    return path_write_atomic(path, fresh, strlen(fresh), 0600, error);
+}
+
+static bool
+open_state(Keeper *keeper, GError **error)
+{
+    KeeperConfig *config = &keeper->config;
+
+    if (!path_make_private_dir(config->state_dir, 0700, error))
+        return false;
+    char *resolved = realpath(config->state_dir, NULL);
+
+    if (resolved == NULL)
+        return err_errno(error, "resolve '%s'", config->state_dir);
+    g_free(config->state_dir);
+    config->state_dir = g_strdup(resolved);
+    free(resolved);
+    if (!open_dir(config->state_dir, &keeper->state_fd, error))
+        return false;
+    keeper->lock_fd = openat(keeper->state_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (keeper->lock_fd < 0)
+        return err_errno(error, "open '%s/lock'", config->state_dir);
+    if (flock(keeper->lock_fd, LOCK_EX | LOCK_NB) < 0)
+        return err_set(error, ERR_CONFLICT, "another keeper uses '%s'", config->state_dir);
+    keeper->stage_dir = g_strconcat(config->state_dir, "/stage", NULL);
+    return make_dirs(keeper, error) && read_instance(keeper, error) &&
+           open_dir(config->template_dir, &keeper->template_fd, error);
+}
+
+/* A sealed copy, so that no box ever runs from, or can reach, a file of the host. */
+static bool
+load_init(Keeper *keeper, GError **error)
+{
+    const char *path = keeper->config.init_path;
+    g_autofree char *bytes = NULL;
+    gsize n;
+
+    if (!g_file_get_contents(path, &bytes, &n, error))
+        return false;
+    autofd fd = memfd_create("coop-init", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+    if (fd < 0 || !io_write_all(fd, bytes, n) || fchmod(fd, 0555) < 0 ||
+        fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
+        return err_errno(error, "copy '%s' into memory", path);
+    /* What is open for writing cannot be executed. */
+    g_autofree char *self = g_strdup_printf("/proc/self/fd/%d", fd);
+
+    keeper->init_fd = open(self, O_RDONLY | O_CLOEXEC);
+    return keeper->init_fd >= 0 || err_errno(error, "open the copy of '%s'", path);
+}
+
+static bool
+enter_namespaces(Keeper *keeper, GError **error)
+{
+    if (geteuid() != 0) {
+        if (!userns_enter(error))
+            return false;
+        /* The server is the same user, who is root here. */
+        keeper->config.server_uid = 0;
+    }
+    keeper->privileged = userns_is_host();
+    /* Before any folder is opened: mounts can be copied only from our own namespace.  What is
+     * mounted on the host later is still seen here; nothing goes back. */
+    if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
+        return err_errno(error, "make a mount namespace");
+    /* From a network that is not ours there would be no way back out of a box's. */
+    if (!keeper->privileged && unshare(CLONE_NEWNET) < 0)
+        return err_errno(error, "make a network namespace");
+    keeper->netns_fd = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+    return keeper->netns_fd >= 0 || err_errno(error, "open our network namespace");
+}
+
+static bool
+take_ids(Keeper *keeper, GError **error)
+{
+    g_autofree char *map = NULL;
+
+    if (keeper->privileged)
+        return ids_init(&keeper->ids, keeper->config.id_base, keeper->config.id_ranges, false, error);
+    /* 0 is the user who started us: boxes do not get that one. */
+    if (!g_file_get_contents("/proc/self/uid_map", &map, NULL, error))
+        return false;
+    if (!userns_has_ids(map, 1, ID_RANGE))
+        return err_set(error, ERR_UNAVAILABLE, "our user namespace has no %d ids from 1 on", ID_RANGE);
+    return ids_init(&keeper->ids, 1, keeper->config.id_ranges, true, error);
+}
+
+static bool
+open_groups(Keeper *keeper, GError **error)
+{
+    g_autofree char *cgroup_text = NULL;
+    g_autofree char *mountinfo_text = NULL;
+    g_autofree char *name = g_strconcat("coop-", keeper->instance, NULL);
+    g_auto(CgroupPlace) place = {0};
+
+    if (!g_file_get_contents("/proc/self/cgroup", &cgroup_text, NULL, error) ||
+        !g_file_get_contents("/proc/self/mountinfo", &mountinfo_text, NULL, error))
+        return false;
+    cgroup_find(cgroup_text, mountinfo_text, &place);
+    return reconcile_start(keeper, &place, error) && cgroups_open(&keeper->groups, &place, name, error);
+}
+
+static void
+on_disk_done(void *ctx, DiskJobKind kind, const char *id, int error, int mount_fd)
+{
+    Keeper *keeper = ctx;
+    Box *box = box_find(keeper, id);
+
+    /* A box waits for its jobs. */
+    g_assert(box != NULL);
+    if (kind == DISK_JOB_MAKE) {
+        box_create_on_disk(box, error, mount_fd);
+        return;
+    }
+    if (error != 0)
+        log_warn("keeper", "the disk of a box", log_str("box", id), log_str("error", g_strerror(error)));
+    box->holds &= ~(unsigned)HOLDS_DISK_JOB;
+    box_clean(box);
+}
+
+static void
+open_disks(Keeper *keeper)
+{
+    DisksSpec spec = {.loop = &keeper->loop,
+                      .state_fd = keeper->state_fd,
+                      .state_dir = keeper->config.state_dir,
+                      .in_memory = !keeper->privileged,
+                      .memory_owner = keeper->privileged ? 0 : ids_base_of(&keeper->ids, 0),
+                      .on_done = on_disk_done,
+                      .ctx = keeper};
+
+    keeper->disks = disks_new(&spec);
+    keeper->degraded = cgroups_missing(&keeper->groups);
+    if (!keeper->privileged)
+        keeper->degraded |= DEGRADED_IDS | DEGRADED_DISK;
+    keeper->landlock_abi = landlock_abi();
+    if (keeper->landlock_abi < LANDLOCK_ABI_MIN)
+        keeper->degraded |= DEGRADED_LANDLOCK;
+}
+
+static void
+raise_file_limit(void)
+{
+    struct rlimit files;
+
+    /* As many boxes as the limit allows; a low one shows when it is reached. */
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+        files.rlim_cur = files.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &files);
+    }
+}
+
+static bool
+keeper_open(Keeper *keeper, GError **error)
+{
+    raise_file_limit();
+    umask(077);
+    if (!enter_namespaces(keeper, error) || !require_kernel(error) || !open_state(keeper, error) ||
+        !take_ids(keeper, error) || !open_groups(keeper, error) || !load_init(keeper, error) ||
+        !stage_make(keeper->stage_dir, error))
+        return false;
+    for (FilterPart part = 0; part < FILTER_PARTS; part++) {
+        if (!filter_build(part, SCMP_ARCH_NATIVE, &keeper->filters[part], error))
+            return false;
+    }
+    keeper->n_masks = find_masks(keeper->masks);
+    if (!loop_init(&keeper->loop))
+        return err_errno(error, "make the event loop");
+    open_disks(keeper);
+    keeper->server = server_new(keeper, error);
+    return keeper->server != NULL;
+}
+
+static void
+on_signal(void *ctx, uint32_t events)
+{
+    Signals *signals = ctx;
+    struct signalfd_siginfo info;
+
+    if (read(signals->watch.fd, &info, sizeof info) == sizeof info)
+        signals->stop = true;
+}
+
+static bool
+watch_signals(Keeper *keeper, Signals *signals, GError **error)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+
+    *signals = (Signals){.watch = {.fd = -1, .func = on_signal, .ctx = signals}};
+    return (fd >= 0 && loop_add(&keeper->loop, &signals->watch, fd, EPOLLIN)) ||
+           err_errno(error, "watch for signals");
+}
+
+static int
+next_timeout_ms(const Keeper *keeper, int64_t due_us)
+{
+    for (const Box *box = keeper->boxes; box != NULL; box = box->next) {
+        if (box->state != BOX_RUNNING && box->deadline_us < due_us)
+            due_us = box->deadline_us;
+    }
+    int64_t left = due_us - keeper_mono_us();
+
+    return left <= 0 ? 0 : (int)(left / US_PER_MS) + 1;
+}
+
+static void
+run(Keeper *keeper, const Signals *signals)
+{
+    int64_t due_us = keeper_mono_us() + RECONCILE_US;
+
+    while (!signals->stop && loop_turn(&keeper->loop, next_timeout_ms(keeper, due_us))) {
+        box_check_deadlines(keeper);
+        if (keeper_mono_us() >= due_us) {
+            reconcile_again(keeper);
+            due_us = keeper_mono_us() + RECONCILE_US;
+        }
+    }
+}
+
+/* Asked to end: every box ends first, and nothing is left. */
+static void
+stop(Keeper *keeper)
+{
+    int64_t due_us = keeper_mono_us() + STOP_US;
+
+    for (Box *box = keeper->boxes, *next; box != NULL; box = next) {
+        next = box->next;
+        box_kill(box);
+    }
+    while (keeper->boxes != NULL && keeper_mono_us() < due_us &&
+           loop_turn(&keeper->loop, next_timeout_ms(keeper, due_us)))
+        box_check_deadlines(keeper);
+    disks_free(keeper->disks);
+    server_free(keeper->server);
+    (void)unlink(keeper->config.socket_path);
+    cgroups_close(&keeper->groups);
+    loop_clear(&keeper->loop);
+}
+
+static void
+keeper_clear(Keeper *keeper)
+{
+    KeeperConfig *config = &keeper->config;
+
+    ids_clear(&keeper->ids);
+    g_free(keeper->instance);
+    g_free(keeper->stage_dir);
+    g_free(config->socket_path);
+    g_free(config->state_dir);
+    g_free(config->template_dir);
+    g_free(config->init_path);
+}
+
+static bool
+serve(Keeper *keeper, int argc, char **argv, GError **error)
+{
+    Signals signals;
+
+    if (!parse_options(&keeper->config, argc, argv, error) || !keeper_open(keeper, error) ||
+        !watch_signals(keeper, &signals, error))
+        return false;
+    log_info("keeper", "ready", log_int("degraded", keeper->degraded),
+             log_int("landlock", keeper->landlock_abi));
+    /* The supervisor waits for this line. */
+    if (!io_write_all(STDOUT_FILENO, "ready\n", strlen("ready\n")))
+        return err_errno(error, "say that we are ready");
+    run(keeper, &signals);
+    stop(keeper);
+    return true;
+}
+
+int
+main(int argc, char **argv)
+{
+    Keeper keeper = {.groups = {{0}}};
+    g_autoptr(GError) error = NULL;
+    const char *levels = g_getenv("COOP_LOG");
+
+    if (levels != NULL && !log_set_levels(levels))
+        fprintf(stderr, "coop-keeper: COOP_LOG is malformed\n");
+    bool ok = serve(&keeper, argc, argv, &error);
+
+    if (!ok)
+        fprintf(stderr, "coop-keeper: %s\n", error->message);
+    keeper_clear(&keeper);
+    return ok ? EXIT_CODE_OK : exit_code_of(error);
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "keeper/require.h"
+
+#include <errno.h>
+#include <linux/landlock.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <stdint.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "keeper/fork.h"
+
+/* Names of the kernel's insides, of the host's hardware, and switches. */
+static const char *const hidden[] = {
+    "acpi",        "asound",       "bus",         "cmdline",       "config.gz",
+    "consoles",    "diskstats",    "dma",         "driver",        "dynamic_debug",
+    "fs",          "interrupts",   "iomem",       "ioports",       "irq",
+    "kallsyms",    "kcore",        "key-users",   "keys",          "kmsg",
+    "kpagecgroup", "kpagecount",   "kpageflags",  "latency_stats", "modules",
+    "mtrr",        "pagetypeinfo", "partitions",  "pressure",      "sched_debug",
+    "scsi",        "slabinfo",     "softirqs",    "swaps",         "sysrq-trigger",
+    "sysvipc",     "timer_list",   "timer_stats", "vmallocinfo",   "zoneinfo",
+};
+
+static bool
+require_seccomp(GError **error)
+{
+    uint32_t action = SECCOMP_RET_KILL_PROCESS;
+
+    if (syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) < 0)
+        return err_set(error, ERR_UNAVAILABLE,
+                       "this kernel cannot filter system calls (seccomp): boxes cannot be made safely");
+    if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) < 0)
+        return err_set(error, ERR_UNAVAILABLE,
+                       "this kernel has no no_new_privs: boxes cannot be made safely");
+    return true;
+}
+
+static bool
+require_namespaces(GError **error)
+{
+    int pidfd = -1;
+    pid_t pid = fork_held(CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET, -1, &pidfd);
+
+    if (pid == 0)
+        _exit(0);
+    if (pid < 0 && errno == ENOSYS)
+        return err_set(error, ERR_UNAVAILABLE,
+                       "this kernel has no clone3: Linux 5.19 is the oldest that works");
+    if (pid < 0)
+        return err_errno(error,
+                         "make user, pid, mount and network namespaces (boxes cannot be made without)");
+    autofd fd = pidfd;
+
+    (void)fork_reap(fd);
+    return true;
+}
+
+bool
+require_kernel(GError **error)
+{
+    return require_seccomp(error) && require_namespaces(error);
+}
+
+int
+landlock_abi(void)
+{
+    long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+
+    return abi > 0 ? (int)abi : 0;
+}
+
+int
+find_masks(ChildMask ret_masks[CHILD_MASKS_MAX])
+{
+    int n = 0;
+
+    _Static_assert(G_N_ELEMENTS(hidden) <= CHILD_MASKS_MAX, "every name has room");
+    for (size_t i = 0; i < G_N_ELEMENTS(hidden); i++) {
+        g_autofree char *path = g_strconcat("/proc/", hidden[i], NULL);
+        struct stat st;
+
+        if (lstat(path, &st) == 0 && !S_ISLNK(st.st_mode))
+            ret_masks[n++] = (ChildMask){.name = hidden[i], .is_dir = S_ISDIR(st.st_mode)};
+    }
+    return n;
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+#include <glib.h>
+#include <stdbool.h>
+
+#include "keeper/child.h"
+
+/* A keeper that cannot confine does not start; the message says what is missing. */
+bool require_kernel(GError **error);
+/* 0: this kernel has none. */
+int landlock_abi(void);
+/* Which of the names that boxes must not see this kernel has. */
+int find_masks(ChildMask ret_masks[CHILD_MASKS_MAX]);

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <sys/epoll.h>
+#include <sys/fsuid.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/failpoint.h"
+#include "keeper/fork.h"
+#include "keeper/keeper.h"
+#include "keeper/layers.h"
+#include "keeper/net.h"
+#include "wire/channel.h"
+
+enum { PROC_PATH_MAX = 64, MAP_MAX = 64 };
+
+static const uint64_t namespaces = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC |
+                                   CLONE_NEWUTS;
+
+/* What the kernel counts per user (inotify instances above all) is counted for the creator of
+ * the user namespace: that has to be the box's own range, or boxes would share one allowance.
+ * Opening files stays root's. */
+static pid_t
+clone_as(uint32_t owner, int cgroup_fd, int *ret_pidfd)
+{
+    if (seteuid(owner) < 0)
+        return -1;
+    (void)setfsuid(0);
+    pid_t pid = fork_held(namespaces, cgroup_fd, ret_pidfd);
+    int saved = errno;
+
+    if (pid == 0)
+        return 0;
+    /* From a saved uid of 0 this cannot fail; a keeper that is not root any more is useless. */
+    if (seteuid(0) < 0)
+        g_error("cannot become root again");
+    errno = saved;
+    return pid;
+}
+
+static pid_t
+clone_box(Box *box, const ChildSpec *spec)
+{
+    const Keeper *keeper = box->keeper;
+    uint32_t owner = ids_base_of(&keeper->ids, box->slot);
+    pid_t pid = keeper->privileged ? clone_as(owner, spec->group->unified_fd, &box->pidfd)
+                                   : fork_held(namespaces, spec->group->unified_fd, &box->pidfd);
+
+    if (pid == 0)
+        child_run(spec);
+    return pid;
+}
+
+static bool
+write_map(pid_t pid, const char *file, uint32_t base)
+{
+    char path[PROC_PATH_MAX];
+    char map[MAP_MAX];
+    int n = snprintf(map, sizeof map, "0 %u %d\n", base, ID_RANGE);
+
+    snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, file);
+    autofd fd = open(path, O_WRONLY | O_CLOEXEC);
+
+    return fd >= 0 && write(fd, map, (size_t)n) == n;
+}
+
+static bool
+start_child(Box *box, pid_t *ret_pid)
+{
+    Keeper *keeper = box->keeper;
+    int channel[2];
+    int sync[2];
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, channel) < 0)
+        return false;
+    box->channel_fd = channel[0];
+    autofd channel_end = channel[1];
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, sync) < 0)
+        return false;
+    box->sync_fd = sync[0];
+    autofd sync_end = sync[1];
+    CgroupEntry group;
+
+    if (!cgroup_enter_prepare(&keeper->groups, box->group, &group))
+        return false;
+    ChildSpec spec = {.request = &box->request,
+                      .group = &group,
+                      .filters = keeper->filters,
+                      .masks = keeper->masks,
+                      .n_masks = keeper->n_masks,
+                      .stage_dir = keeper->stage_dir,
+                      .sync_fd = sync_end,
+                      .channel_fd = channel_end,
+                      .init_fd = keeper->init_fd,
+                      .landlock_abi = keeper->landlock_abi};
+
+    *ret_pid = clone_box(box, &spec);
+    cgroup_entry_clear(&group);
+    return *ret_pid > 0;
+}
+
+static int
+open_userns(pid_t pid)
+{
+    char path[PROC_PATH_MAX];
+
+    snprintf(path, sizeof path, "/proc/%d/ns/user", (int)pid);
+    return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+static bool
+send_mounts(Box *box, const int *fds, uint32_t n)
+{
+    ChildGo go = {.n_fds = n};
+
+    for (uint32_t sent = 0; sent < n;) {
+        uint32_t part = n - sent < CHANNEL_FDS_MAX ? n - sent : CHANNEL_FDS_MAX;
+
+        if (channel_send(box->sync_fd, &go, sizeof go, fds + sent, part) < 0)
+            return false;
+        sent += part;
+    }
+    return true;
+}
+
+/* The disk and the layers, mapped for this box; they are the child's from then on. */
+static bool
+give_mounts(Box *box, pid_t pid)
+{
+    const Keeper *keeper = box->keeper;
+    int fds[CHILD_FDS_MAX];
+    autofd userns = keeper->privileged ? open_userns(pid) : -1;
+
+    if (keeper->privileged && (userns < 0 || !layer_map(box->disk_mount_fd, userns)))
+        return false;
+    box->disk_dir_fd = openat(box->disk_mount_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (box->disk_dir_fd < 0 || !layers_open(keeper->template_fd, &box->request, userns, fds + 1))
+        return false;
+    fds[0] = box->disk_mount_fd;
+    FAILPOINT("create-layers");
+    bool ok = send_mounts(box, fds, box->request.n_layers + 1);
+    int saved = errno;
+
+    for (uint32_t i = 0; i <= box->request.n_layers; i++)
+        close(fds[i]);
+    box->disk_mount_fd = -1;
+    errno = saved;
+    return ok;
+}
+
+static bool
+open_network(Box *box)
+{
+    NetSpec spec = {.home_fd = box->keeper->netns_fd,
+                    .pidfd = box->pidfd,
+                    .door_port = box->request.door_port,
+                    .low_ports = box->request.low_ports != 0};
+
+    return net_open(&spec, &box->door_fd, &box->netns_cookie);
+}
+
+bool
+box_spawn(Box *box, KeeperStage *ret_stage)
+{
+    Keeper *keeper = box->keeper;
+    uint32_t base = ids_base_of(&keeper->ids, box->slot);
+    pid_t pid = -1;
+
+    *ret_stage = STAGE_CLONE;
+    if (!start_child(box, &pid))
+        return false;
+    box->holds |= HOLDS_PROCESS;
+    box->process_watch = (Watch){.fd = -1, .func = box_on_exit, .ctx = box};
+    if (!loop_add(&keeper->loop, &box->process_watch, box->pidfd, EPOLLIN))
+        return false;
+    FAILPOINT("create-clone");
+    *ret_stage = STAGE_MAPS;
+    /* The child waits for us, so its number is still its own. */
+    if (!write_map(pid, "uid_map", base) || !write_map(pid, "gid_map", base))
+        return false;
+    FAILPOINT("create-maps");
+    *ret_stage = STAGE_NETWORK;
+    if (!open_network(box))
+        return false;
+    FAILPOINT("create-network");
+    *ret_stage = STAGE_LAYERS;
+    return give_mounts(box, pid);
+}
