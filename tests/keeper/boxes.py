@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A coop-keeper, its server's side of the socket, and what may be left of it on the host."""
+import os
+import pathlib
+import random
+import re
+import select
+import shutil
+import signal
+import socket
+import string
+import struct
+import subprocess
+from types import SimpleNamespace
+
+import pytest
+
+HELLO, CREATE, KILL, FREEZE, THAW, STAT, LIST, PREPARE = range(1, 9)
+OK, BOX, FAILED, GONE, STATS, LISTED = range(64, 70)
+REQUEST = struct.Struct('<II24s64s1024sIIHHIQQIIII')
+ANSWER = struct.Struct('<II24sIIiiIIIIQQQQQIIq')
+FIELDS = ('verb serial box version stage error exit_code oom_kills degraded id_base frozen netns_cookie '
+          'memory_bytes memory_peak_bytes cpu_us disk_bytes pids inodes born_us').split()
+KEEP_DISK, SUDO = 1, 2
+MIB = 1 << 20
+LIMITS = {'memory': 64 * MIB, 'disk': 64 * MIB, 'inodes': 4096, 'pids': 64, 'cpu': 1000}
+DOOR_PORT = 8080
+DEADLINE = 30
+LAYER = '00aa'
+ID_BASE = 0x70000000 + 65536 * 100
+
+
+def need_namespaces():
+    mounts = pathlib.Path('/proc/self/mountinfo').read_text().splitlines()
+    if not any(line.split()[4] == '/' for line in mounts):
+        pytest.skip('user namespaces cannot be made inside a chroot')
+
+
+def new_id():
+    return ''.join(random.choices(string.ascii_lowercase + string.digits, k=20))
+
+
+def request(verb, serial=0, box='', layers=(LAYER,), flags=0, door=DOOR_PORT, low=0, count=0, hostname='box',
+            **limits):
+    limits = {**LIMITS, **limits}
+    names = b''.join(layer.encode().ljust(64, b'\0') for layer in layers)
+    return REQUEST.pack(verb, serial, box.encode(), hostname.encode(), names, len(layers), flags, door, low, count,
+                        limits['memory'], limits['disk'], limits['inodes'], limits['pids'], limits['cpu'], 0)
+
+
+def template(store, probe, name=LAYER):
+    root = store / name
+    for folder in ('bin', 'etc', 'tmp'):
+        (root / folder).mkdir(parents=True)
+    (root / 'tmp').chmod(0o1777)
+    shutil.copy(probe, root / 'bin/probe')
+    (root / 'etc/resolv.conf').symlink_to('../../../../../../etc/passwd')
+    return root
+
+
+class Box:
+    def __init__(self, answer, fds):
+        self.answer, self.id = answer, answer.box
+        self.channel = socket.socket(fileno=fds[0])
+        self.channel.setblocking(True)
+        self.channel.settimeout(DEADLINE)
+        self.pidfd = fds[1]
+        self.door = socket.socket(fileno=fds[2]) if len(fds) > 2 else None
+
+    @property
+    def pid(self):
+        text = pathlib.Path(f'/proc/self/fdinfo/{self.pidfd}').read_text()
+        return int(re.search(r'^Pid:\s*(-?\d+)', text, re.M).group(1))
+
+    def hello(self):
+        assert self.channel.recv(16) == b'HELLO'
+        return self
+
+    def send(self, *words, user='u'):
+        self.channel.send(user.encode() + b''.join(word.encode() + b'\0' for word in words))
+
+    def answer_of(self):
+        code, _, output = self.channel.recv(65536).partition(b'\n')
+        return int(code), output.decode(errors='replace')
+
+    def run(self, *words, user='u'):
+        self.send(*words, user=user)
+        return self.answer_of()
+
+    def close(self):
+        self.channel.close()
+        os.close(self.pidfd)
+        if self.door:
+            self.door.close()
+
+
+class Keeper:
+    def __init__(self, folder, prefix=(), uid=0):
+        self.state, self.store, self.socket_path = folder / 'state', folder / 'store', folder / 's'
+        self.prefix, self.uid, self.process, self.sock, self.serial = list(prefix), uid, None, None, 0
+        if not self.store.exists():
+            template(self.store, os.environ['COOP_BOX_PROBE'])
+
+    def start(self, fail_at=None):
+        env = {**os.environ, 'ASAN_OPTIONS': 'detect_leaks=1:abort_on_error=1'}
+        if fail_at:
+            env['COOP_FAIL_AT'] = fail_at
+        self.process = subprocess.Popen(
+            [*self.prefix, os.environ['COOP_KEEPER'], '--socket', self.socket_path, '--state', self.state,
+             '--templates', self.store, '--init', os.environ['COOP_BOX_INIT'], '--id-base', str(ID_BASE)],
+            stdout=subprocess.PIPE, env=env)
+        assert self.process.stdout.readline() == b'ready\n'
+        return self.connect()
+
+    def connect(self):
+        if self.sock:
+            self.sock.close()
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.sock.settimeout(DEADLINE)
+        os.seteuid(self.uid)
+        try:
+            self.sock.connect(str(self.socket_path))
+        finally:
+            os.seteuid(0)
+        return self
+
+    def ask(self, verb, *args, **options):
+        self.serial += 1
+        self.sock.send(request(verb, self.serial, *args, **options))
+        return self.serial
+
+    def answer(self):
+        packet, fds, _, _ = socket.recv_fds(self.sock, ANSWER.size, 8)
+        if not packet:
+            raise ConnectionResetError
+        answer = SimpleNamespace(**dict(zip(FIELDS, ANSWER.unpack(packet))))
+        answer.box = answer.box.rstrip(b'\0').decode()
+        return answer, fds
+
+    def call(self, verb, *args, **options):
+        serial = self.ask(verb, *args, **options)
+        while True:
+            answer, fds = self.answer()
+            if answer.serial == serial:
+                return answer, fds
+
+    def create(self, **options):
+        answer, fds = self.call(CREATE, options.pop('box', None) or new_id(), **options)
+        assert answer.verb == BOX, (answer.stage, os.strerror(answer.error))
+        return Box(answer, fds).hello()
+
+    def kill_box(self, box):
+        answer, _ = self.call(KILL, box.id)
+        assert answer.verb == GONE
+        box.close()
+        return answer
+
+    def prepare(self, count, **limits):
+        assert self.call(PREPARE, count=count, **limits)[0].verb == OK
+
+    @property
+    def instance(self):
+        return (self.state / 'instance').read_text()
+
+    def fds(self):
+        return len(os.listdir(f'/proc/{self.process.pid}/fd'))
+
+    def end(self, how=signal.SIGTERM):
+        self.process.send_signal(how)
+        return self.process.wait(DEADLINE)
+
+    def died(self):
+        """By a failpoint."""
+        assert self.process.wait(DEADLINE) == -signal.SIGKILL
+
+    def close(self):
+        """Whatever a test did, nothing may stay on the host: the next start cleans."""
+        if self.process and self.process.poll() is None:
+            self.end(signal.SIGKILL)
+        if (self.state / 'instance').exists() and leftovers(self):
+            self.start().end()
+        if self.sock:
+            self.sock.close()
+
+
+def groups_of(keeper):
+    # Only below the controllers' own folders, two levels: where a keeper can have been started.
+    found = []
+    for folder, folders, _ in os.walk('/sys/fs/cgroup'):
+        found += [os.path.join(folder, f) for f in folders if f == 'coop-' + keeper.instance]
+    return found
+
+
+def processes_of(keeper, base=ID_BASE, ranges=4096):
+    found = []
+    for entry in pathlib.Path('/proc').iterdir():
+        if entry.name.isdigit():
+            try:
+                uid = entry.stat().st_uid
+            except OSError:
+                continue
+            if base <= uid < base + ranges * 65536:
+                found.append(entry.name)
+    return found
+
+
+def leftovers(keeper, of_keeper=True):
+    """What there is of boxes on the host; of_keeper: and of a keeper that has ended."""
+    found = []
+    for loop in pathlib.Path('/sys/block').glob('loop*/loop/backing_file'):
+        try:
+            image = loop.read_text()
+        except OSError:
+            continue
+        if image.startswith(str(keeper.state) + ('/' if of_keeper else '/boxes/')):
+            found.append(image.strip())
+    found += [line for line in pathlib.Path('/proc/self/mountinfo').read_text().splitlines()
+              if str(keeper.state) in line]
+    for group in groups_of(keeper):
+        found += [group] if of_keeper else [f.path for f in os.scandir(group) if f.is_dir()]
+    found += processes_of(keeper)
+    for folder in ('boxes', 'pool') if of_keeper else ('boxes',):
+        found += [str(path) for path in (keeper.state / folder).iterdir()] if (keeper.state / folder).exists() else []
+    return found
+
+
+def wait_until(check, message):
+    """For what the kernel finishes on its own time, with no event to wait for."""
+    for _ in range(DEADLINE * 50):
+        value = check()
+        if not value:
+            return
+        select.select([], [], [], 0.02)
+    raise AssertionError(f'{message}: {value}')
+
+
+def nothing_left(keeper, of_keeper=False):
+    wait_until(lambda: leftovers(keeper, of_keeper), 'left behind')

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The same boxes without root: as an ordinary user, and as root of that user's namespace."""
+import os
+import pathlib
+import pwd
+import shutil
+import signal
+
+import pytest
+
+import boxes
+import test_escape
+from boxes import FAILED, FREEZE, MIB, STAT
+
+IDS, MEMORY, CPU, DEVICES, DISK, PIDS = (1 << n for n in range(6))
+FREEZE_MISSING = 1 << 7
+
+
+def lent_ids():
+    """(user, uid, gid, first id) of somebody to whom /etc/subuid lends enough."""
+    try:
+        lines = pathlib.Path('/etc/subuid').read_text().split()
+    except OSError:
+        lines = []
+    for line in lines:
+        name, first, count = line.split(':')
+        try:
+            user = pwd.getpwnam(name)
+        except KeyError:
+            continue
+        if int(count) >= 65536:
+            return name, user.pw_uid, user.pw_gid, int(first)
+    pytest.skip('no user has ids in /etc/subuid')
+
+
+@pytest.fixture(params=['user', 'user namespace'])
+def keeper(request, folder):
+    if os.geteuid() != 0:
+        pytest.skip('another user is tested as root')
+    boxes.need_namespaces()
+    _, uid, gid, first = lent_ids()
+    if not shutil.which('newuidmap'):
+        pytest.skip('newuidmap is not installed')
+    prefix = ['setpriv', '--reuid', str(uid), '--regid', str(gid), '--clear-groups', '--']
+    if request.param == 'user namespace':
+        ids = f'{first},1,65536'
+        prefix += ['unshare', '--user', '--map-root-user', '--map-users', ids, '--map-groups', ids, '--']
+    os.chown(folder, uid, gid)
+    made = boxes.Keeper(folder, prefix=prefix, uid=uid)
+    for path, folders, files in os.walk(made.store):
+        for entry in [path, *(os.path.join(path, file) for file in files)]:
+            os.chown(entry, first, first, follow_symlinks=False)
+    yield made.start()
+    if made.process.poll() is None:
+        made.end(signal.SIGKILL)
+    made.sock.close()
+
+
+def test_says_what_is_missing(keeper):
+    answer, _ = keeper.call(boxes.HELLO, count=1)
+    missing = IDS | MEMORY | CPU | DEVICES | DISK | PIDS
+    assert answer.degraded & missing == missing
+
+
+@pytest.mark.parametrize('user', ['u', 'r'])
+def test_inside(keeper, user):
+    test_escape.test_inside(keeper, user)
+
+
+def test_outside(keeper):
+    box = keeper.create()
+    found = test_escape.status(box.pid)
+    assert (found['Seccomp'], found['NoNewPrivs']) == ('2', '1')
+    assert int(found['CapBnd'], 16) == test_escape.INIT_CAPABILITIES
+    # Neither the host's root nor the user who started it.
+    assert int(found['Uid'].split()[0]) not in (0, keeper.uid)
+    for name in test_escape.NAMESPACES:
+        assert os.readlink(f'/proc/{box.pid}/ns/{name}') != os.readlink(f'/proc/self/ns/{name}'), name
+
+
+def test_disk_and_processes_have_a_bound(keeper):
+    box = keeper.create(disk=16 * MIB, inodes=512, pids=20)
+    written, why = map(int, box.run('/bin/probe', 'disk')[1].split())
+    assert why == 28 and written < 17 * MIB
+    assert box.run('/bin/probe', 'write', '/etc/x', 'y', user='r')[0] == 28
+    other = keeper.create(inodes=512, pids=20)
+    made, why = map(int, other.run('/bin/probe', 'inodes')[1].split())
+    assert why == 28 and made < 512
+    made, why = map(int, other.run('/bin/probe', 'fork')[1].split())
+    assert why == 11 and made <= 20
+
+
+def test_life(keeper):
+    held = [keeper.create() for _ in range(10)]
+    for box in held[:5]:
+        keeper.kill_box(box)
+    assert os.listdir(keeper.state / 'boxes') != []
+    if keeper.call(boxes.HELLO, count=1)[0].degraded & FREEZE_MISSING:
+        assert keeper.call(FREEZE, held[5].id)[0].verb == FAILED
+    pids = [box.pid for box in held[5:]]
+    assert keeper.call(STAT, held[5].id)[0].verb == boxes.STATS
+    keeper.end(signal.SIGKILL)
+    boxes.wait_until(lambda: [pid for pid in pids if os.path.exists(f'/proc/{pid}/exe')], 'boxes outlive the keeper')
+    keeper.start()
+    assert os.listdir(keeper.state / 'boxes') == []
+    keeper.kill_box(keeper.create())
+    assert keeper.end() == 0

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <fcntl.h>
+#include <glib.h>
+#include <glib/gstdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "keeper/box.h"
+#include "keeper/cgroup-find.h"
+#include "keeper/ids.h"
+#include "keeper/record-dir.h"
+#include "keeper/userns.h"
+
+static void
+test_ids_bounds(void)
+{
+    static const struct {
+        guint32 base, n;
+        bool shared, good;
+    } cases[] = {
+        {0, 1, false, false},
+        {0, 1, true, false},
+        {1, 1, true, true},
+        {1, 4096, true, true},
+        {65536, 1, false, true},
+        {0x70000000, 4096, false, true},
+        {0x70000000, 0, false, false},
+        {0xffff0000, 1, false, false},
+        {0xfffe0000, 1, false, true},
+        {0xfffe0000, 2, false, false},
+        {0x70000000, G_MAXUINT32, false, false},
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(GError) error = NULL;
+        IdTable ids = {0};
+
+        g_test_message("%u ranges from %u", cases[i].n, cases[i].base);
+        g_assert_cmpint(ids_init(&ids, cases[i].base, cases[i].n, cases[i].shared, &error), ==,
+                        cases[i].good);
+        g_assert_true(cases[i].good || err_kind(error) == ERR_INVALID);
+        ids_clear(&ids);
+    }
+}
+
+static void
+test_ids_slots(void)
+{
+    IdTable ids;
+
+    g_assert_true(ids_init(&ids, 65536, 3, false, NULL));
+    g_assert_cmpint(ids_take(&ids), ==, 0);
+    g_assert_cmpint(ids_take(&ids), ==, 1);
+    g_assert_cmpuint(ids_base_of(&ids, 1), ==, 65536 * 2);
+    ids_give_back(&ids, 0);
+    /* What was just given back comes last. */
+    g_assert_cmpint(ids_take(&ids), ==, 2);
+    g_assert_cmpint(ids_take(&ids), ==, 0);
+    g_assert_cmpint(ids_take(&ids), ==, -1);
+    g_assert_cmpuint(ids.n_used, ==, 3);
+    ids_clear(&ids);
+    g_assert_true(ids_init(&ids, 1, 2, true, NULL));
+    g_assert_cmpint(ids_take(&ids), ==, 0);
+    g_assert_cmpint(ids_take(&ids), ==, 1);
+    g_assert_cmpuint(ids_base_of(&ids, 0), ==, 1);
+    g_assert_cmpuint(ids_base_of(&ids, 1), ==, 1);
+    ids_clear(&ids);
+}
+
+#define UNIFIED_MOUNT "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n"
+#define HYBRID_MOUNTS                                                                                        \
+    "31 24 0:27 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n"                                          \
+    "32 24 0:28 / /sys/fs/cgroup/cpu,cpuacct rw shared:10 - cgroup cgroup rw,cpu,cpuacct\n"                  \
+    "33 24 0:29 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"                                      \
+    "34 24 0:30 / /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids\n"                                          \
+    "35 24 0:31 / /sys/fs/cgroup/systemd rw - cgroup cgroup rw,name=systemd\n"
+
+static const struct {
+    const char *name, *cgroup, *mountinfo;
+    CgroupKind kind;
+    const char *dir;
+} places[] = {
+    {"unified, at the root", "0::/\n", UNIFIED_MOUNT, CGROUP_UNIFIED, "/sys/fs/cgroup"},
+    {"unified, in a service", "0::/system.slice/coop.service\n", UNIFIED_MOUNT, CGROUP_UNIFIED,
+     "/sys/fs/cgroup/system.slice/coop.service"},
+    {"unified has no version 1", "0::/\n", UNIFIED_MOUNT, CGROUP_MEMORY, NULL},
+    {"hybrid, unified", "4:memory:/m/x\n0::/u\n", HYBRID_MOUNTS, CGROUP_UNIFIED, "/sys/fs/cgroup/unified/u"},
+    {"hybrid, memory", "4:memory:/m/x\n0::/u\n", HYBRID_MOUNTS, CGROUP_MEMORY, "/sys/fs/cgroup/memory/m/x"},
+    {"mounted together, first", "2:cpu,cpuacct:/c\n", HYBRID_MOUNTS, CGROUP_CPU,
+     "/sys/fs/cgroup/cpu,cpuacct/c"},
+    {"mounted together, second", "2:cpu,cpuacct:/c\n", HYBRID_MOUNTS, CGROUP_CPUACCT,
+     "/sys/fs/cgroup/cpu,cpuacct/c"},
+    {"no cpuset in place of cpu", "3:cpuset:/c\n", HYBRID_MOUNTS, CGROUP_CPU, NULL},
+    {"a named hierarchy is none", "9:name=systemd:/s\n", HYBRID_MOUNTS, CGROUP_UNIFIED, NULL},
+    {"not mounted", "5:devices:/\n", HYBRID_MOUNTS, CGROUP_DEVICES, NULL},
+    {"not in /proc/self/cgroup", "0::/\n", HYBRID_MOUNTS, CGROUP_PIDS, NULL},
+    {"outside of the namespace", "0::/../other\n", UNIFIED_MOUNT, CGROUP_UNIFIED, NULL},
+    {"a mount of a part", "0::/a/b\n", "30 23 0:26 /a /cg rw - cgroup2 c rw\n", CGROUP_UNIFIED, "/cg/b"},
+    {"a mount of this part", "0::/a\n", "30 23 0:26 /a /cg rw - cgroup2 c rw\n", CGROUP_UNIFIED, "/cg"},
+    {"a mount of another part", "0::/ab\n", "30 23 0:26 /a /cg rw - cgroup2 c rw\n", CGROUP_UNIFIED, NULL},
+    {"a colon in the path", "0::/a:b\n", UNIFIED_MOUNT, CGROUP_UNIFIED, "/sys/fs/cgroup/a:b"},
+    {"a space in the mount point", "0::/a\n", "30 23 0:26 / /c\\040g rw - cgroup2 c rw\n", CGROUP_UNIFIED,
+     "/c g/a"},
+    {"broken lines", "0:\n:::\nx\n", "30\n - \n1 2 3 4 5 6\n", CGROUP_UNIFIED, NULL},
+    {"empty", "", "", CGROUP_UNIFIED, NULL},
+};
+
+static void
+test_cgroup_find(void)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(places); i++) {
+        g_auto(CgroupPlace) place = {0};
+
+        g_test_message("%s", places[i].name);
+        cgroup_find(places[i].cgroup, places[i].mountinfo, &place);
+        g_assert_cmpstr(place.dir[places[i].kind], ==, places[i].dir);
+    }
+}
+
+static void
+test_lent_ids(void)
+{
+    static const struct {
+        const char *text;
+        guint32 first; /* 0: none */
+    } cases[] = {
+        {"ann:100000:65536\n", 100000},
+        {"bob:1:65536\nann:100000:65536\n", 100000},
+        {"1001:200000:65536\n", 200000},
+        {"ann:100000:65535\n", 0},
+        {"ann:100000:100\nann:300000:65536\n", 300000},
+        {"anna:100000:65536\n", 0},
+        {"ann:0:65536\n", 0},
+        {"ann:-5:65536\n", 0},
+        {"ann:x:y\nann\n\n", 0},
+        {"", 0},
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        guint32 first = 0;
+
+        g_assert_cmpint(userns_find_range(cases[i].text, "ann", 1001, 65536, &first), ==,
+                        cases[i].first != 0);
+        g_assert_cmpuint(first, ==, cases[i].first);
+    }
+}
+
+static void
+test_mapped_ids(void)
+{
+    const char *map = "         0       1001          1\n         1     100000      65536\n";
+
+    g_assert_true(userns_has_ids(map, 1, 65536));
+    g_assert_false(userns_has_ids(map, 1, 65537));
+    g_assert_false(userns_has_ids(map, 2, 65536));
+    g_assert_true(userns_has_ids("0 0 4294967295", 1, 65536));
+    g_assert_false(userns_has_ids("", 0, 1));
+}
+
+static void
+test_states(void)
+{
+    static const struct {
+        BoxState from, to;
+    } allowed[] = {{BOX_CREATING, BOX_RUNNING},
+                   {BOX_CREATING, BOX_KILLING},
+                   {BOX_RUNNING, BOX_KILLING},
+                   {BOX_KILLING, BOX_GONE}};
+
+    for (BoxState from = 0; from < BOX_STATE_MAX; from++) {
+        for (BoxState to = 0; to < BOX_STATE_MAX; to++) {
+            bool wanted = false;
+
+            for (size_t i = 0; i < G_N_ELEMENTS(allowed); i++)
+                wanted |= allowed[i].from == from && allowed[i].to == to;
+            g_assert_cmpint(box_state_may_follow(from, to), ==, wanted);
+        }
+        g_assert_nonnull(box_state_name(from));
+    }
+}
+
+static void
+test_records(void)
+{
+    g_autofree char *dir = g_dir_make_tmp("coop-record-XXXXXX", NULL);
+    autofd fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    BoxRecord record = {.version = BOX_RECORD_VERSION, .slot = 7, .id_base = 9, .born_us = 11};
+    BoxRecord back = {0};
+    g_autofree char *file = g_strconcat(dir, "/box/record", NULL);
+
+    g_assert_true(record_make(fd, "box", &record));
+    g_assert_false(record_make(fd, "box", &record));
+    g_assert_true(record_read(fd, "box", &back));
+    g_assert_cmpmem(&back, sizeof back, &record, sizeof record);
+    g_assert_true(g_file_set_contents(file, "short", -1, NULL));
+    g_assert_false(record_read(fd, "box", &back));
+    g_assert_true(record_remove(fd, "box"));
+    g_assert_true(record_remove(fd, "box"));
+    g_assert_false(record_read(fd, "box", &back));
+    /* A link in the place of a folder is not followed. */
+    g_assert_cmpint(symlinkat(dir, fd, "link"), ==, 0);
+    g_assert_false(record_remove(fd, "link"));
+    g_assert_cmpint(unlinkat(fd, "link", 0), ==, 0);
+    g_assert_cmpint(g_rmdir(dir), ==, 0);
+}
+
+int
+main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/keeper/ids/bounds", test_ids_bounds);
+    g_test_add_func("/keeper/ids/slots", test_ids_slots);
+    g_test_add_func("/keeper/cgroup-find", test_cgroup_find);
+    g_test_add_func("/keeper/lent-ids", test_lent_ids);
+    g_test_add_func("/keeper/mapped-ids", test_mapped_ids);
+    g_test_add_func("/keeper/states", test_states);
+    g_test_add_func("/keeper/records", test_records);
+    return g_test_run();
+}
