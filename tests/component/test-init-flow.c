@@ -11,7 +11,7 @@
 #include "wire/channel.h"
 
 /* Lines of 8 digits, so that every offset has one right byte. */
-enum { LINE = 9, FIRST = 10000000, BIG_LINES = 11650844, SMALL_LINES = 1000000 };
+enum { RESTARTS = 200, LINE = 9, FIRST = 10000000, BIG_LINES = 11650844, SMALL_LINES = 1000000 };
 
 static void
 check_digits(TestRun *run, int stream, uint64_t offset, const guint8 *bytes, size_t n)
@@ -145,14 +145,16 @@ test_restarts(void)
     gint64 deadline = g_get_monotonic_time() + 60 * G_USEC_PER_SEC;
     guint restarts = 0;
 
-    while (!(run->ended && failed->ended) || box->wait_hello) {
+    /* An ended run that was not forgotten is told of again, so restarts go on past the end: how
+     * many fit before it depends on the machine. */
+    while (restarts < RESTARTS || !(run->ended && failed->ended) || box->wait_hello) {
         guint some = (guint)g_rand_int_range(rand, 1, 64);
 
         g_assert_cmpint(g_get_monotonic_time(), <, deadline);
         box->hold_acks = g_rand_boolean(rand);
         if (box_hear_some(box, some) == 0)
             g_thread_yield();
-        if (restarts < 200 && g_rand_int_range(rand, 0, 4) == 0) {
+        if (restarts < RESTARTS && g_rand_int_range(rand, 0, 4) == 0) {
             box_restart_server(box);
             restarts++;
         } else if (!box->hold_acks && !box->wait_hello) {
@@ -163,7 +165,6 @@ test_restarts(void)
                 NULL);
         }
     }
-    g_assert_cmpuint(restarts, ==, 200);
     g_assert_cmpuint(run->end.out_bytes, ==, (uint64_t)SMALL_LINES * LINE);
     g_assert_cmpuint(run->dropped[0], ==, 0);
     g_assert_cmpint(failed->end.code, ==, 7);
