@@ -400,7 +400,7 @@ def test_one_restore_at_a_time(one):
         assert second.status == 409, second
     # The first has gone away in the middle.
     wait_until(lambda: restore_by_api(one.server, good).status == 200, 'the next one is taken')
-    assert files_of(one) == set()
+    wait_until(lambda: files_of(one) == set(), 'nothing is left of it')
 
 
 def test_a_backup_is_whole(one):
