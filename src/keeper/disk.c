@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -141,6 +142,8 @@ run_job(const Job *job, int socket)
     JobResult result;
 
     fork_detach(keep, job->work.dir_fd < 0 ? 3 : 4);
+    /* The last close of a disk is the slow one; it has to be ours, not the keeper's. */
+    (void)poll(&(struct pollfd){.fd = socket, .events = POLLRDHUP}, 1, -1);
     result.error = job->kind == DISK_JOB_MAKE ? disk_work_make(&job->work, &mount_fd)
                                               : disk_work_end(&job->work);
     FAILPOINT("disk-helper");
@@ -242,6 +245,7 @@ job_start(Disks *disks, Job *job)
     if (job->work.dir_fd >= 0)
         close(job->work.dir_fd);
     job->work.dir_fd = -1;
+    (void)shutdown(job->socket, SHUT_WR);
     disks->n_running++;
     g_assert(loop_add(disks->spec.loop, &job->watch, job->pidfd, EPOLLIN));
     return true;
