@@ -95,8 +95,9 @@ class Box:
 
 
 class Keeper:
-    def __init__(self, folder, prefix=(), uid=0):
+    def __init__(self, folder, prefix=(), uid=0, init=None):
         self.state, self.store, self.socket_path = folder / 'state', folder / 'store', folder / 's'
+        self.init = init or os.environ['COOP_BOX_INIT']
         self.prefix, self.uid, self.process, self.sock, self.serial = list(prefix), uid, None, None, 0
         if not self.store.exists():
             template(self.store, os.environ['COOP_BOX_PROBE'])
@@ -107,7 +108,7 @@ class Keeper:
             env['COOP_FAIL_AT'] = fail_at
         self.process = subprocess.Popen(
             [*self.prefix, os.environ['COOP_KEEPER'], '--socket', self.socket_path, '--state', self.state,
-             '--templates', self.store, '--init', os.environ['COOP_BOX_INIT'], '--id-base', str(ID_BASE)],
+             '--templates', self.store, '--init', self.init, '--id-base', str(ID_BASE)],
             stdout=subprocess.PIPE, env=env)
         assert self.process.stdout.readline() == b'ready\n'
         return self.connect()

@@ -2,6 +2,7 @@
 """Boxes are made, held, frozen, handed to the next server and taken down without a trace."""
 import os
 import socket
+import struct
 import threading
 
 import pytest
@@ -49,6 +50,18 @@ def test_many_leave_nothing(keeper):
     boxes.wait_until(lambda: keeper.fds() > fds + 8, 'fds')
     assert keeper.end() == 0
     boxes.nothing_left(keeper, of_keeper=True)
+
+
+def test_the_real_init(make_keeper):
+    keeper = make_keeper(init=os.environ['COOP_INIT'])
+    answer, fds = keeper.call(CREATE, boxes.new_id())
+    box = Box(answer, fds)
+    frame = struct.Struct('<HBBIQII')
+    box.channel.send(frame.pack(1, 0, 0, 0, 0, 1, 0))
+    kind, _, _, _, _, version, length = frame.unpack(box.channel.recv(4096))
+    assert (kind, version, length) == (1, 1, 0)
+    keeper.kill_box(box)
+    boxes.nothing_left(keeper)
 
 
 def test_it_ends_by_itself(keeper):
