@@ -58,7 +58,7 @@ main(int argc, char **argv)
         return 2;
     g_autofree char *path = g_build_filename(argv[2], "file", NULL);
     HttpServerSpec spec = {
-        .loop = http_loop_new(NULL), .limits = HTTP_LIMITS_INIT, .handler = handle, .data = path};
+        .loop = loop_new(NULL), .limits = HTTP_LIMITS_INIT, .handler = handle, .data = path};
     HttpListenerSpec listener = {.name = "transfer"};
     g_autoptr(GError) error = NULL;
     HttpServer *server = http_server_new(&spec);

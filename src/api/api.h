@@ -5,7 +5,7 @@
 
 #include "api/rate.h"
 #include "api/session.h"
-#include "http/loop.h"
+#include "base/loop.h"
 #include "http/request.h"
 #include "http/server.h"
 #include "store/db.h"
@@ -17,7 +17,7 @@
 typedef struct Api Api;
 
 typedef struct ApiSpec {
-    HttpLoop *loop; /* borrowed, as are the next three */
+    Loop *loop; /* borrowed, as are the next three */
     Db *db;
     EventLog *events;
     const char *home;           /* for temporary files of uploads */

@@ -136,7 +136,7 @@ on_page(const EventPage *page, const GError *error, void *data)
 /* ---- the stream ---- */
 
 typedef struct Follower {
-    HttpTimer beat; /* first: the timer hands back its address */
+    LoopTimer beat; /* first: the timer hands back its address */
     /* Not a reference to its request: the stream ends, and closes us, before that goes. */
     ApiCall *call;
     EventCursor *cursor;
@@ -152,12 +152,12 @@ on_wake(void *data)
 }
 
 static void
-on_beat(HttpTimer *timer)
+on_beat(LoopTimer *timer)
 {
     Follower *f = (Follower *)timer;
 
     f->beat_due = true;
-    http_loop_timer_set(f->call->api->loop, &f->beat, BEAT_MS);
+    loop_timer_set(f->call->api->loop, &f->beat, BEAT_MS);
     http_request_wake(f->call->request);
 }
 
@@ -228,7 +228,7 @@ close_follower(void *ctx)
 {
     Follower *f = ctx;
 
-    http_loop_timer_cancel(f->call->api->loop, &f->beat);
+    loop_timer_cancel(f->call->api->loop, &f->beat);
     event_cursor_free(f->cursor);
     g_free(f);
 }
@@ -259,7 +259,7 @@ follow(ApiCall *call, const Wanted *w)
     f->call = call;
     f->cursor = event_cursor_new(call->api->events, &filter, w->after, on_wake, f);
     f->beat_due = true; /* at once, so that a client knows it is connected */
-    http_loop_timer_set(call->api->loop, &f->beat, BEAT_MS);
+    loop_timer_set(call->api->loop, &f->beat, BEAT_MS);
     http_response_header(call->request, "Cache-Control", "no-store");
     http_response_header(call->request, "X-Accel-Buffering", "no");
     http_respond_stream(call->request, 200, "text/event-stream", -1, &source, f);

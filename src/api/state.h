@@ -14,7 +14,7 @@
 
 /* What the files of this folder share; nobody outside includes it. */
 struct Api {
-    HttpLoop *loop;
+    Loop *loop;
     Db *db;
     EventLog *events;
     HttpServer *server; /* NULL until it is there */

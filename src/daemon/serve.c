@@ -35,7 +35,7 @@ typedef struct Server {
     int lock_fd;
     GArray *tcp_fds; /* int, opened while we may still be root; taken by the server */
     char *address;   /* of the first of them, as a URL */
-    HttpLoop *loop;
+    Loop *loop;
     Db *db;
     EventLog *events;
     Api *api;
@@ -330,7 +330,7 @@ server_clear(Server *s)
     event_log_free(s->events);
     db_close(s->db);
     api_free(s->api);
-    http_loop_free(s->loop);
+    loop_free(s->loop);
     for (guint i = 0; i < s->tcp_fds->len; i++) {
         if (g_array_index(s->tcp_fds, int, i) >= 0)
             close(g_array_index(s->tcp_fds, int, i));
@@ -351,7 +351,7 @@ serve_run(const Config *config, const ServeOptions *options, GError **error)
     s.tcp_fds = g_array_new(FALSE, FALSE, sizeof(int));
     bool ok = take_place(&s, error) && open_store(&s, error);
     if (ok) {
-        s.loop = http_loop_new(NULL);
+        s.loop = loop_new(NULL);
         make_api(&s);
         run_loop(&s);
         if (s.error != NULL) {

@@ -213,7 +213,7 @@ on_peer_closed(HttpConn *c)
 static void
 read_socket(HttpConn *c)
 {
-    uint8_t *buffer = http_loop_read_buffer(c->server->loop);
+    uint8_t *buffer = loop_read_buffer(c->server->loop);
     ssize_t n;
 
     do {
@@ -308,7 +308,7 @@ hand_out_socket(HttpConn *c)
     const guint8 *bytes = buf_peek(&c->in, &n);
     g_autoptr(GBytes) unread = g_bytes_new(bytes, n);
 
-    http_loop_remove(c->server->loop, &c->watch);
+    loop_remove(c->server->loop, &c->watch);
     int fd = c->watch.fd;
     c->watch.fd = -1;
     c->dead = true;
@@ -438,13 +438,13 @@ set_timer(HttpConn *c)
         return;
     c->timer_kind = kind;
     if (kind == CONN_TIMER_NONE)
-        http_loop_timer_cancel(c->server->loop, &c->timer);
+        loop_timer_cancel(c->server->loop, &c->timer);
     else
-        http_loop_timer_set(c->server->loop, &c->timer, timer_ms(c, kind));
+        loop_timer_set(c->server->loop, &c->timer, timer_ms(c, kind));
 }
 
 static void
-on_timer(HttpTimer *timer)
+on_timer(LoopTimer *timer)
 {
     HttpConn *c = (HttpConn *)((char *)timer - G_STRUCT_OFFSET(HttpConn, timer));
     ConnTimer kind = c->timer_kind;
@@ -477,7 +477,7 @@ arm(HttpConn *c)
     if (buf_len(&c->out) > 0)
         events |= EPOLLOUT;
     /* A hang-up is reported whatever is armed, each time anew unless edge-triggered. */
-    http_loop_set(c->server->loop, &c->watch, events != 0 ? events : EPOLLET);
+    loop_set(c->server->loop, &c->watch, events != 0 ? events : EPOLLET);
 }
 
 void
@@ -526,7 +526,7 @@ has_unread_end(const HttpConn *c, uint32_t events)
 }
 
 static void
-on_ready(HttpWatch *watch, uint32_t events)
+on_ready(LoopWatch *watch, uint32_t events)
 {
     HttpConn *c = (HttpConn *)watch;
 
@@ -548,7 +548,7 @@ conn_new(HttpServer *server, HttpListener *listener, int fd, const HttpPeer *pee
 {
     HttpConn *c = g_new0(HttpConn, 1);
 
-    c->watch = (HttpWatch){.ready = on_ready, .fd = fd};
+    c->watch = (LoopWatch){.ready = on_ready, .fd = fd};
     c->timer.expired = on_timer;
     c->server = server;
     c->listener = listener;
@@ -566,8 +566,8 @@ conn_free(HttpConn *c)
         c->busy = true;
         request_end(c->request, false);
     }
-    http_loop_timer_cancel(c->server->loop, &c->timer);
-    http_loop_remove(c->server->loop, &c->watch);
+    loop_timer_cancel(c->server->loop, &c->timer);
+    loop_remove(c->server->loop, &c->watch);
     if (c->watch.fd >= 0)
         close(c->watch.fd);
     http_parser_free(c->parser);

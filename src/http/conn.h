@@ -5,7 +5,7 @@
 
 #include "base/buf.h"
 #include "base/id.h"
-#include "http/loop.h"
+#include "base/loop.h"
 #include "http/parse.h"
 #include "http/request.h"
 #include "http/server.h"
@@ -30,8 +30,8 @@ typedef enum ConnTimer {
 } ConnTimer;
 
 typedef struct HttpConn {
-    HttpWatch watch; /* first: the loop hands back its address */
-    HttpTimer timer;
+    LoopWatch watch; /* first: the loop hands back its address */
+    LoopTimer timer;
     HttpServer *server;     /* borrowed: it frees us */
     HttpListener *listener; /* borrowed: closing it closes us */
     struct HttpConn *prev, *next;
@@ -112,8 +112,8 @@ struct HttpRequest {
 };
 
 struct HttpListener {
-    HttpWatch watch; /* first */
-    HttpTimer pause; /* armed: not accepting for a moment */
+    LoopWatch watch; /* first */
+    LoopTimer pause; /* armed: not accepting for a moment */
     HttpServer *server;
     char *name;
     void *data;
@@ -125,7 +125,7 @@ struct HttpListener {
 };
 
 struct HttpServer {
-    HttpLoop *loop;
+    Loop *loop;
     HttpLimits limits;
     HttpHandler handler;
     void *data;

@@ -95,7 +95,7 @@ pull_file(void *ctx, Buf *out)
     if (o->left == 0)
         return HTTP_PULL_END;
     o->busy = true;
-    http_loop_offload(o->request->server->loop, read_piece, on_piece_read, o);
+    loop_offload(o->request->server->loop, read_piece, on_piece_read, o);
     return HTTP_PULL_WAIT;
 }
 
@@ -214,7 +214,7 @@ http_respond_file(HttpRequest *request, int fd, const HttpFileSpec *spec)
 
 typedef struct FileIn {
     HttpRequest *request; /* a reference */
-    HttpLoop *loop;       /* its server's */
+    Loop *loop;           /* its server's */
     int fd;               /* borrowed until `done` */
     HttpUploadFunc done;  /* NULL: told already */
     void *data;
@@ -287,7 +287,7 @@ static void
 start_write(FileIn *in)
 {
     in->busy = true;
-    http_loop_offload(in->loop, write_piece, on_piece_written, in);
+    loop_offload(in->loop, write_piece, on_piece_written, in);
 }
 
 static bool

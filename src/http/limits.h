@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
+#include "base/loop.h"
 
 /* Every bound of the HTTP layer, by name.  Those a listener may choose for itself are in
  * HttpLimits (server.h); these are the same for all. */
@@ -10,7 +11,7 @@ enum {
     HTTP_TRAILER_MAX = 4 * 1024,       /* bytes of all trailers; they are read and dropped */
     HTTP_CHUNK_FRAMING_MAX = 4 * 1024, /* bytes of chunk framing without a byte of body */
 
-    HTTP_READ_SIZE = 64 * 1024, /* one shared read buffer per loop */
+    HTTP_READ_SIZE = LOOP_READ_SIZE,
     HTTP_OUT_MAX = 256 * 1024,  /* most bytes waiting to be sent on one connection */
     HTTP_OUT_HIGH = 64 * 1024,  /* a source is asked for more only below this */
     HTTP_PULL_ROOM = 64 * 1024, /* room a source can count on in each pull */
@@ -21,8 +22,6 @@ enum {
     HTTP_LISTENERS_MAX = 4096, /* a door has one per box */
     HTTP_ACCEPT_BATCH = 64,
     HTTP_EVENT_BATCH = 64,
-
-    HTTP_OFFLOAD_THREADS = 4, /* each transfer has one piece of work under way at most */
 
     /* Bytes of an upstream's headers; the rest of HTTP_HEAD_MAX is for those a handler added. */
     HTTP_PROXY_HEAD_MAX = 28 * 1024,

@@ -23,8 +23,8 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/loop.h"
 #include "http/limits.h"
-#include "http/loop.h"
 #include "http/parse.h"
 #include "http/proxy-head.h"
 
@@ -33,9 +33,9 @@ enum { CHUNK_LINE_MAX = 16 + 2 };
 typedef enum ProxyState { PROXY_WAITING, PROXY_ANSWERING, PROXY_TUNNEL, PROXY_OVER } ProxyState;
 
 typedef struct Proxy {
-    HttpWatch watch; /* first; fd < 0: the upstream is closed */
-    HttpTimer timer;
-    HttpLoop *loop;       /* borrowed: it outlives the server */
+    LoopWatch watch; /* first; fd < 0: the upstream is closed */
+    LoopTimer timer;
+    Loop *loop;           /* borrowed: it outlives the server */
     HttpRequest *request; /* a reference */
     HttpParser *parser;
     Buf in;
@@ -63,10 +63,10 @@ close_upstream(Proxy *p)
 {
     if (p->watch.fd < 0)
         return;
-    http_loop_remove(p->loop, &p->watch);
+    loop_remove(p->loop, &p->watch);
     close(p->watch.fd);
     p->watch.fd = -1;
-    http_loop_timer_cancel(p->loop, &p->timer);
+    loop_timer_cancel(p->loop, &p->timer);
 }
 
 static void
@@ -115,13 +115,13 @@ restart_clock(Proxy *p)
     /* Before the answer the upstream is timed only while it owes us something: the client has
      * the server's own deadline. */
     if (p->state == PROXY_WAITING && !p->all_sent && buf_len(&p->out) == 0)
-        http_loop_timer_cancel(p->loop, &p->timer);
+        loop_timer_cancel(p->loop, &p->timer);
     else
-        http_loop_timer_set(p->loop, &p->timer, p->state == PROXY_WAITING ? p->head_ms : p->stall_ms);
+        loop_timer_set(p->loop, &p->timer, p->state == PROXY_WAITING ? p->head_ms : p->stall_ms);
 }
 
 static void
-on_timer(HttpTimer *timer)
+on_timer(LoopTimer *timer)
 {
     Proxy *p = (Proxy *)((char *)timer - G_STRUCT_OFFSET(Proxy, timer));
 
@@ -150,7 +150,7 @@ arm(Proxy *p)
     if (!p->eof && buf_len(&p->in) == 0)
         events |= EPOLLIN;
     /* A hang-up is reported whatever is armed, each time anew unless edge-triggered. */
-    http_loop_set(p->loop, &p->watch, events != 0 ? events : EPOLLET);
+    loop_set(p->loop, &p->watch, events != 0 ? events : EPOLLET);
 }
 
 static void
@@ -384,7 +384,7 @@ static const HttpSink tunnel_sink = {.data = on_data, .end = on_body_end};
 static void
 receive(Proxy *p)
 {
-    uint8_t *buffer = http_loop_read_buffer(p->loop);
+    uint8_t *buffer = loop_read_buffer(p->loop);
     ssize_t n;
 
     do {
@@ -405,7 +405,7 @@ receive(Proxy *p)
 }
 
 static void
-on_ready(HttpWatch *watch, uint32_t events)
+on_ready(LoopWatch *watch, uint32_t events)
 {
     Proxy *p = (Proxy *)watch;
     bool was_full = buf_len(&p->out) >= HTTP_OUT_HIGH;
@@ -435,7 +435,7 @@ proxy_new(HttpRequest *request, int fd, const HttpProxySpec *spec)
 {
     Proxy *p = g_new0(Proxy, 1);
 
-    p->watch = (HttpWatch){.ready = on_ready, .fd = fd};
+    p->watch = (LoopWatch){.ready = on_ready, .fd = fd};
     p->timer.expired = on_timer;
     p->loop = spec->loop;
     p->request = http_request_ref(request);
@@ -460,7 +460,7 @@ start(Proxy *p, const HttpProxySpec *spec)
         refuse(p, status, "the request cannot be passed on");
         return;
     }
-    if (!http_loop_add(p->loop, &p->watch, EPOLLIN, NULL)) {
+    if (!loop_add(p->loop, &p->watch, EPOLLIN, NULL)) {
         refuse(p, 503, "no connection can be watched now, try later");
         return;
     }

@@ -3,7 +3,7 @@
 #include <glib.h>
 #include <stdbool.h>
 
-#include "http/loop.h"
+#include "base/loop.h"
 #include "http/request.h"
 
 /* Carries one request to a server behind a connected fd and its answer back: streaming and
@@ -20,7 +20,7 @@
  * WebSocket is passed on: another could carry requests that nobody judged.  Each fd serves one
  * request. */
 typedef struct HttpProxySpec {
-    HttpLoop *loop;                  /* as the request's server has it */
+    Loop *loop;                      /* as the request's server has it */
     const char *target;              /* NULL: the request's own */
     const char *host;                /* NULL: the request's own */
     const char *const *drop_headers; /* more request headers to drop (credentials); NULL: none */

@@ -129,7 +129,7 @@ take_connection(HttpServer *s, HttpListener *l, int fd, const Address *a)
     l->connections++;
     s->stats.connections++;
     s->stats.accepted++;
-    if (!http_loop_add(s->loop, &c->watch, EPOLLIN | EPOLLRDHUP, &error)) {
+    if (!loop_add(s->loop, &c->watch, EPOLLIN | EPOLLRDHUP, &error)) {
         log_shed(s, error->message);
         conn_kill(c);
         return;
@@ -161,20 +161,20 @@ shed_without_fds(HttpServer *s, HttpListener *l)
 static void
 pause_accepting(HttpListener *l)
 {
-    http_loop_set(l->server->loop, &l->watch, 0);
-    http_loop_timer_set(l->server->loop, &l->pause, ACCEPT_PAUSE_MS);
+    loop_set(l->server->loop, &l->watch, 0);
+    loop_timer_set(l->server->loop, &l->pause, ACCEPT_PAUSE_MS);
 }
 
 static void
-on_pause_over(HttpTimer *timer)
+on_pause_over(LoopTimer *timer)
 {
     HttpListener *l = (HttpListener *)((char *)timer - G_STRUCT_OFFSET(HttpListener, pause));
 
-    http_loop_set(l->server->loop, &l->watch, EPOLLIN);
+    loop_set(l->server->loop, &l->watch, EPOLLIN);
 }
 
 static void
-on_acceptable(HttpWatch *watch, uint32_t events)
+on_acceptable(LoopWatch *watch, uint32_t events)
 {
     HttpListener *l = (HttpListener *)watch;
     HttpServer *s = l->server;
@@ -230,7 +230,7 @@ http_server_listen(HttpServer *server, int fd, const HttpListenerSpec *spec, GEr
         return NULL;
     }
     HttpListener *l = g_new0(HttpListener, 1);
-    l->watch = (HttpWatch){.ready = on_acceptable, .fd = fd};
+    l->watch = (LoopWatch){.ready = on_acceptable, .fd = fd};
     l->pause.expired = on_pause_over;
     l->server = server;
     l->name = g_strdup(spec->name);
@@ -242,7 +242,7 @@ http_server_listen(HttpServer *server, int fd, const HttpListenerSpec *spec, GEr
                                             : 0;
     if (!l->is_unix)
         tune_tcp(fd);
-    if (!http_loop_add(server->loop, &l->watch, EPOLLIN, error)) {
+    if (!loop_add(server->loop, &l->watch, EPOLLIN, error)) {
         g_free(l->name);
         g_free(l);
         return NULL;
@@ -257,8 +257,8 @@ stop_listening(HttpServer *s, HttpListener *l)
 {
     if (l->watch.fd < 0)
         return;
-    http_loop_timer_cancel(s->loop, &l->pause);
-    http_loop_remove(s->loop, &l->watch);
+    loop_timer_cancel(s->loop, &l->pause);
+    loop_remove(s->loop, &l->watch);
     close(l->watch.fd);
     l->watch.fd = -1;
 }

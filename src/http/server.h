@@ -3,7 +3,7 @@
 #include <glib.h>
 #include <stdbool.h>
 
-#include "http/loop.h"
+#include "base/loop.h"
 #include "http/request.h"
 
 /* An HTTP/1.1 server on listeners that are handed in.  Hostile clients are the normal case:
@@ -32,7 +32,7 @@ typedef struct HttpLimits {
     }
 
 typedef struct HttpServerSpec {
-    HttpLoop *loop; /* borrowed; outlives the server */
+    Loop *loop; /* borrowed; outlives the server */
     HttpLimits limits;
     HttpHandler handler;
     void *data;

@@ -18,8 +18,8 @@
 #include <string.h>
 #include <wslay/wslay.h>
 
+#include "base/loop.h"
 #include "http/limits.h"
-#include "http/loop.h"
 #include "http/ws-read.h"
 
 enum {
@@ -36,9 +36,9 @@ enum {
 typedef enum WsState { WS_OPEN, WS_CLOSING, WS_OVER } WsState;
 
 struct WsConn {
-    HttpTimer timer; /* pings, then the deadline */
-    HttpTimer kick;
-    HttpLoop *loop;       /* borrowed: it outlives the server, which ends us */
+    LoopTimer timer; /* pings, then the deadline */
+    LoopTimer kick;
+    Loop *loop;           /* borrowed: it outlives the server, which ends us */
     HttpRequest *request; /* a reference */
     const WsHandler *handler;
     void *ctx;
@@ -66,8 +66,8 @@ finish_if_over(WsConn *ws)
 {
     if (!ws->sink_over || !ws->source_over || ws->held)
         return;
-    http_loop_timer_cancel(ws->loop, &ws->timer);
-    http_loop_timer_cancel(ws->loop, &ws->kick);
+    loop_timer_cancel(ws->loop, &ws->timer);
+    loop_timer_cancel(ws->loop, &ws->kick);
     ws->handler->closed(ws, ws->code, ws->ctx);
     ws_reader_clear(&ws->reader);
     buf_clear(&ws->in);
@@ -117,14 +117,14 @@ put_close(WsConn *ws, guint16 code, const char *reason)
     if (n > 0)
         memcpy(payload + 2, reason, n);
     put_frame(ws, WSLAY_CONNECTION_CLOSE, payload, code == WSLAY_CODE_NO_STATUS_RCVD ? 0 : n + 2);
-    http_loop_timer_cancel(ws->loop, &ws->timer); /* the deadline begins when this frame is gone */
+    loop_timer_cancel(ws->loop, &ws->timer); /* the deadline begins when this frame is gone */
 }
 
 static void
 kick(WsConn *ws)
 {
     if (ws->kick.queue == NULL)
-        http_loop_timer_set(ws->loop, &ws->kick, 0);
+        loop_timer_set(ws->loop, &ws->kick, 0);
 }
 
 bool
@@ -277,7 +277,7 @@ static void
 after_pull(WsConn *ws)
 {
     if (ws->state != WS_OPEN && buf_len(&ws->out) == 0)
-        http_loop_timer_set(ws->loop, &ws->timer, ws->close_ms);
+        loop_timer_set(ws->loop, &ws->timer, ws->close_ms);
     if (ws->stalled && may_read(ws))
         kick(ws);
     if (ws->state != WS_OPEN || !ws->blocked || buf_len(&ws->out) > ws->queue_max / 2)
@@ -317,7 +317,7 @@ on_closed(void *ctx)
 /* ---- timers ---- */
 
 static void
-on_kick(HttpTimer *timer)
+on_kick(LoopTimer *timer)
 {
     WsConn *ws = (WsConn *)((char *)timer - G_STRUCT_OFFSET(WsConn, kick));
 
@@ -330,7 +330,7 @@ on_kick(HttpTimer *timer)
 }
 
 static void
-on_timer(HttpTimer *timer)
+on_timer(LoopTimer *timer)
 {
     WsConn *ws = (WsConn *)((char *)timer - G_STRUCT_OFFSET(WsConn, timer));
 
@@ -340,7 +340,7 @@ on_timer(HttpTimer *timer)
         http_request_cut(ws->request);
         return;
     }
-    http_loop_timer_set(ws->loop, &ws->timer, ws->ping_ms);
+    loop_timer_set(ws->loop, &ws->timer, ws->ping_ms);
     /* With bytes waiting the peer is not reading, and the write stall's deadline runs. */
     if (buf_len(&ws->out) == 0) {
         ws->pings++;
@@ -428,7 +428,7 @@ refuse(HttpRequest *request)
 }
 
 static WsConn *
-ws_new(HttpRequest *request, HttpLoop *loop, const WsSpec *spec, const WsHandler *handler, void *ctx)
+ws_new(HttpRequest *request, Loop *loop, const WsSpec *spec, const WsHandler *handler, void *ctx)
 {
     WsConn *ws = g_new0(WsConn, 1);
 
@@ -449,7 +449,7 @@ ws_new(HttpRequest *request, HttpLoop *loop, const WsSpec *spec, const WsHandler
 }
 
 WsConn *
-ws_accept(HttpRequest *request, HttpLoop *loop, const WsSpec *spec, const WsHandler *handler, void *ctx)
+ws_accept(HttpRequest *request, Loop *loop, const WsSpec *spec, const WsHandler *handler, void *ctx)
 {
     static const HttpSource source = {.pull = on_pull, .closed = on_closed};
     static const HttpSink sink = {.data = on_data, .end = on_end};
@@ -468,7 +468,7 @@ ws_accept(HttpRequest *request, HttpLoop *loop, const WsSpec *spec, const WsHand
 
     WsConn *ws = ws_new(request, loop, spec, handler, ctx);
     if (ws->ping_ms > 0)
-        http_loop_timer_set(loop, &ws->timer, ws->ping_ms);
+        loop_timer_set(loop, &ws->timer, ws->ping_ms);
     ws->held = ws->accepting = true;
     http_respond_duplex(request, 101, &source, &sink, ws);
     ws->held = ws->accepting = false;

@@ -3,7 +3,7 @@
 #include <glib.h>
 #include <stdbool.h>
 
-#include "http/loop.h"
+#include "base/loop.h"
 #include "http/request.h"
 
 /* A WebSocket (RFC 6455, server side) over a request that asks for one; frames by wslay.
@@ -46,8 +46,7 @@ bool ws_is_handshake(const HttpRequest *request);
  * 426 with Sec-WebSocket-Version) and returns NULL; NULL too when the client is gone.  `loop`
  * as the request's server has it; `handler` is borrowed and outlives the connection.  Of
  * `spec` nothing is kept but numbers. */
-WsConn *
-ws_accept(HttpRequest *request, HttpLoop *loop, const WsSpec *spec, const WsHandler *handler, void *ctx);
+WsConn *ws_accept(HttpRequest *request, Loop *loop, const WsSpec *spec, const WsHandler *handler, void *ctx);
 
 /* False: nothing was queued, because the queue is full (`drained` follows), the message is
  * longer than queue_max, or the close handshake has begun. */

@@ -131,9 +131,9 @@ file_block_disk(FileTest *t)
     int ends[2];
 
     g_assert_cmpint(pipe2(ends, O_CLOEXEC), ==, 0);
-    for (int i = 0; i < HTTP_OFFLOAD_THREADS; i++)
-        http_loop_offload(t->f.loop, wait_for_close, close_end,
-                          GINT_TO_POINTER(fcntl(ends[0], F_DUPFD_CLOEXEC, 0)));
+    for (int i = 0; i < LOOP_OFFLOAD_THREADS; i++)
+        loop_offload(t->f.loop, wait_for_close, close_end,
+                     GINT_TO_POINTER(fcntl(ends[0], F_DUPFD_CLOEXEC, 0)));
     close(ends[0]);
     return ends[1];
 }

@@ -305,7 +305,7 @@ fixture_init_handler(Fixture *f, const HttpLimits *limits, HttpHandler handler, 
     g_autoptr(GError) error = NULL;
 
     *f = (Fixture){.handler = handler, .handler_data = data};
-    f->loop = http_loop_new(NULL);
+    f->loop = loop_new(NULL);
     HttpServerSpec spec = {
         .loop = f->loop, .limits = HTTP_LIMITS_INIT, .handler = count_and_handle, .data = f};
     if (limits != NULL)
@@ -320,7 +320,7 @@ void
 fixture_clear(Fixture *f)
 {
     http_server_free(f->server);
-    http_loop_free(f->loop);
+    loop_free(f->loop);
     g_assert_cmpuint(f->over, ==, f->handled); /* nothing is left half-done */
 }
 

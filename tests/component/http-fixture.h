@@ -9,7 +9,7 @@
  * default context; waiting means iterating it until the awaited thing happened, with a
  * deadline that only a broken test reaches. */
 typedef struct Fixture {
-    HttpLoop *loop;
+    Loop *loop;
     HttpServer *server;
     HttpListener *listener;
     guint16 port;

@@ -34,7 +34,7 @@ serve(Fixture *f, const HttpAsset *table)
     g_assert_cmpint(bind(fd, (struct sockaddr *)&a, sizeof a), ==, 0);
     g_assert_cmpint(listen(fd, 16), ==, 0);
     g_assert_cmpint(getsockname(fd, (struct sockaddr *)&a, &len), ==, 0);
-    *f = (Fixture){.loop = http_loop_new(NULL), .port = ntohs(a.sin_port)};
+    *f = (Fixture){.loop = loop_new(NULL), .port = ntohs(a.sin_port)};
     HttpServerSpec spec = {
         .loop = f->loop, .limits = HTTP_LIMITS_INIT, .handler = handle, .data = (void *)(uintptr_t)table};
     HttpListenerSpec listener = {.name = "test"};

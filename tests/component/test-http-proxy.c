@@ -119,7 +119,7 @@ test_unwritable_requests(void)
 
         g_test_message("case %zu", i);
         proxy_test_init(&t, NULL);
-        HttpLoop *loop = t.spec.loop;
+        Loop *loop = t.spec.loop;
         t.spec = cases[i].spec;
         t.spec.loop = loop;
         proxy_ask(&t, cases[i].sent);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "http/loop.h"
+#include "base/loop.h"
 
 #include <errno.h>
 #include <glib-unix.h>
@@ -10,8 +10,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
-#include "http/limits.h"
-#include "http/offload.h"
+#include "base/offload.h"
 
 enum {
     /* Distinct timer durations; every user of a loop together needs fewer. */
@@ -19,28 +18,29 @@ enum {
     /* Batches of events handled before other GLib sources get their turn. */
     BATCHES_MAX = 8,
     SLOW_DISPATCH_US = 50000,
+    EVENT_BATCH = 64,
 };
 
-typedef struct HttpTimerQueue {
+typedef struct LoopTimerQueue {
     guint ms;
-    HttpTimer *first, *last; /* earliest first: equal durations keep their order */
-} HttpTimerQueue;
+    LoopTimer *first, *last; /* earliest first: equal durations keep their order */
+} LoopTimerQueue;
 
-struct HttpLoop {
+struct Loop {
     int epoll_fd;
     GSource *source;
     GSource *timer_source;
     gint64 timer_due_us; /* what timer_source is set to; G_MAXINT64: nothing */
-    HttpTimerQueue queues[TIMER_QUEUES_MAX];
+    LoopTimerQueue queues[TIMER_QUEUES_MAX];
     size_t n_queues;
-    struct epoll_event batch[HTTP_EVENT_BATCH];
-    int batch_len, batch_at;     /* being dispatched */
-    struct HttpOffload *offload; /* NULL until it is needed */
-    uint8_t read_buffer[HTTP_READ_SIZE];
+    struct epoll_event batch[EVENT_BATCH];
+    int batch_len, batch_at; /* being dispatched */
+    struct Offload *offload; /* NULL until it is needed */
+    uint8_t read_buffer[LOOP_READ_SIZE];
 };
 
 static void
-dispatch_one(HttpWatch *watch, uint32_t events)
+dispatch_one(LoopWatch *watch, uint32_t events)
 {
 #ifdef COOP_FAILPOINTS
     gint64 start = clock_mono_us();
@@ -56,17 +56,17 @@ dispatch_one(HttpWatch *watch, uint32_t events)
 static gboolean
 on_epoll(int fd, GIOCondition condition, gpointer data)
 {
-    HttpLoop *loop = data;
+    Loop *loop = data;
 
     for (int round = 0; round < BATCHES_MAX; round++) {
-        loop->batch_len = epoll_wait(loop->epoll_fd, loop->batch, HTTP_EVENT_BATCH, 0);
+        loop->batch_len = epoll_wait(loop->epoll_fd, loop->batch, EVENT_BATCH, 0);
         for (loop->batch_at = 0; loop->batch_at < loop->batch_len; loop->batch_at++) {
             struct epoll_event *e = &loop->batch[loop->batch_at];
 
             if (e->data.ptr != NULL)
                 dispatch_one(e->data.ptr, e->events);
         }
-        if (loop->batch_len < HTTP_EVENT_BATCH)
+        if (loop->batch_len < EVENT_BATCH)
             break;
     }
     loop->batch_len = 0;
@@ -74,7 +74,7 @@ on_epoll(int fd, GIOCondition condition, gpointer data)
 }
 
 static void
-set_timer_source(HttpLoop *loop)
+set_timer_source(Loop *loop)
 {
     gint64 due = G_MAXINT64;
 
@@ -93,16 +93,16 @@ set_timer_source(HttpLoop *loop)
 static gboolean
 on_timer(gpointer data)
 {
-    HttpLoop *loop = data;
+    Loop *loop = data;
     gint64 now = clock_mono_us();
 
     g_source_set_ready_time(loop->timer_source, -1);
     loop->timer_due_us = G_MAXINT64;
     for (size_t i = 0; i < loop->n_queues; i++) {
-        HttpTimer *t;
+        LoopTimer *t;
 
         while ((t = loop->queues[i].first) != NULL && t->due_us <= now) {
-            http_loop_timer_cancel(loop, t);
+            loop_timer_cancel(loop, t);
             t->expired(t);
         }
     }
@@ -116,11 +116,11 @@ dispatch_timer_source(GSource *source, GSourceFunc callback, gpointer data)
     return callback(data);
 }
 
-HttpLoop *
-http_loop_new(GMainContext *context)
+Loop *
+loop_new(GMainContext *context)
 {
     static GSourceFuncs timer_funcs = {.dispatch = dispatch_timer_source};
-    HttpLoop *loop = g_new0(HttpLoop, 1);
+    Loop *loop = g_new0(Loop, 1);
 
     loop->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     if (loop->epoll_fd < 0)
@@ -137,7 +137,7 @@ http_loop_new(GMainContext *context)
 }
 
 void
-http_loop_free(HttpLoop *loop)
+loop_free(Loop *loop)
 {
     if (loop == NULL)
         return;
@@ -151,7 +151,7 @@ http_loop_free(HttpLoop *loop)
 }
 
 void
-http_loop_offload(HttpLoop *loop, void (*work)(void *data), void (*done)(void *data), void *data)
+loop_offload(Loop *loop, void (*work)(void *data), void (*done)(void *data), void *data)
 {
     if (loop->offload == NULL)
         loop->offload = offload_new(loop);
@@ -159,13 +159,13 @@ http_loop_offload(HttpLoop *loop, void (*work)(void *data), void (*done)(void *d
 }
 
 uint8_t *
-http_loop_read_buffer(HttpLoop *loop)
+loop_read_buffer(Loop *loop)
 {
     return loop->read_buffer;
 }
 
 bool
-http_loop_add(HttpLoop *loop, HttpWatch *watch, uint32_t epoll_events, GError **error)
+loop_add(Loop *loop, LoopWatch *watch, uint32_t epoll_events, GError **error)
 {
     struct epoll_event e = {.events = epoll_events, .data.ptr = watch};
 
@@ -176,7 +176,7 @@ http_loop_add(HttpLoop *loop, HttpWatch *watch, uint32_t epoll_events, GError **
 }
 
 void
-http_loop_set(HttpLoop *loop, HttpWatch *watch, uint32_t epoll_events)
+loop_set(Loop *loop, LoopWatch *watch, uint32_t epoll_events)
 {
     if (watch->armed == epoll_events)
         return;
@@ -188,7 +188,7 @@ http_loop_set(HttpLoop *loop, HttpWatch *watch, uint32_t epoll_events)
 }
 
 void
-http_loop_remove(HttpLoop *loop, HttpWatch *watch)
+loop_remove(Loop *loop, LoopWatch *watch)
 {
     if (watch->fd < 0)
         return;
@@ -201,24 +201,24 @@ http_loop_remove(HttpLoop *loop, HttpWatch *watch)
     }
 }
 
-static HttpTimerQueue *
-find_queue(HttpLoop *loop, guint ms)
+static LoopTimerQueue *
+find_queue(Loop *loop, guint ms)
 {
     for (size_t i = 0; i < loop->n_queues; i++) {
         if (loop->queues[i].ms == ms)
             return &loop->queues[i];
     }
     g_assert(loop->n_queues < TIMER_QUEUES_MAX);
-    HttpTimerQueue *q = &loop->queues[loop->n_queues++];
+    LoopTimerQueue *q = &loop->queues[loop->n_queues++];
     q->ms = ms;
     return q;
 }
 
 void
-http_loop_timer_set(HttpLoop *loop, HttpTimer *timer, guint ms)
+loop_timer_set(Loop *loop, LoopTimer *timer, guint ms)
 {
-    http_loop_timer_cancel(loop, timer);
-    HttpTimerQueue *q = find_queue(loop, ms);
+    loop_timer_cancel(loop, timer);
+    LoopTimerQueue *q = find_queue(loop, ms);
 
     timer->due_us = clock_mono_us() + (gint64)ms * 1000;
     timer->queue = q;
@@ -234,9 +234,9 @@ http_loop_timer_set(HttpLoop *loop, HttpTimer *timer, guint ms)
 }
 
 void
-http_loop_timer_cancel(HttpLoop *loop, HttpTimer *timer)
+loop_timer_cancel(Loop *loop, LoopTimer *timer)
 {
-    HttpTimerQueue *q = timer->queue;
+    LoopTimerQueue *q = timer->queue;
 
     if (q == NULL)
         return;

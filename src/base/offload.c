@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "http/offload.h"
+#include "base/offload.h"
 
 #include <errno.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
-
-#include "http/limits.h"
 
 typedef struct Piece {
     void (*work)(void *data);
@@ -14,9 +12,9 @@ typedef struct Piece {
     void *data;
 } Piece;
 
-struct HttpOffload {
-    HttpWatch watch; /* first: the loop hands back its address */
-    HttpLoop *loop;
+struct Offload {
+    LoopWatch watch; /* first: the loop hands back its address */
+    Loop *loop;
     GThreadPool *pool;
     GAsyncQueue *finished; /* Piece* */
 };
@@ -24,7 +22,7 @@ struct HttpOffload {
 static void
 run_piece(gpointer data, gpointer user_data)
 {
-    HttpOffload *o = user_data;
+    Offload *o = user_data;
     Piece *p = data;
     const eventfd_t one = 1;
 
@@ -34,7 +32,7 @@ run_piece(gpointer data, gpointer user_data)
 }
 
 static void
-deliver(HttpOffload *o)
+deliver(Offload *o)
 {
     Piece *p;
 
@@ -45,47 +43,47 @@ deliver(HttpOffload *o)
 }
 
 static void
-on_finished(HttpWatch *watch, uint32_t events)
+on_finished(LoopWatch *watch, uint32_t events)
 {
-    HttpOffload *o = (HttpOffload *)watch;
+    Offload *o = (Offload *)watch;
     eventfd_t n;
 
     (void)eventfd_read(watch->fd, &n); /* cleared before the queue is read: nothing is missed */
     deliver(o);
 }
 
-HttpOffload *
-offload_new(HttpLoop *loop)
+Offload *
+offload_new(Loop *loop)
 {
-    HttpOffload *o = g_new0(HttpOffload, 1);
+    Offload *o = g_new0(Offload, 1);
     g_autoptr(GError) error = NULL;
 
     o->loop = loop;
     o->finished = g_async_queue_new();
-    o->pool = g_thread_pool_new(run_piece, o, HTTP_OFFLOAD_THREADS, FALSE, NULL);
-    o->watch = (HttpWatch){.ready = on_finished, .fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+    o->pool = g_thread_pool_new(run_piece, o, LOOP_OFFLOAD_THREADS, FALSE, NULL);
+    o->watch = (LoopWatch){.ready = on_finished, .fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
     if (o->watch.fd < 0)
         g_error("eventfd: %s", g_strerror(errno));
-    if (!http_loop_add(loop, &o->watch, EPOLLIN, &error))
+    if (!loop_add(loop, &o->watch, EPOLLIN, &error))
         g_error("%s", error->message);
     return o;
 }
 
 void
-offload_free(HttpOffload *offload)
+offload_free(Offload *offload)
 {
     if (offload == NULL)
         return;
     g_thread_pool_free(offload->pool, FALSE, TRUE);
     deliver(offload);
-    http_loop_remove(offload->loop, &offload->watch);
+    loop_remove(offload->loop, &offload->watch);
     close(offload->watch.fd);
     g_async_queue_unref(offload->finished);
     g_free(offload);
 }
 
 void
-offload_push(HttpOffload *offload, void (*work)(void *data), void (*done)(void *data), void *data)
+offload_push(Offload *offload, void (*work)(void *data), void (*done)(void *data), void *data)
 {
     Piece *p = g_new(Piece, 1);
 
