@@ -56,8 +56,9 @@ run_program(const char *const *argv)
 
 /* No journal: a box's disk is never mounted after a crash of the host. */
 static int
-format(const char *path, const DiskShape *shape)
+format(const char *path, const DiskShape *shape, uint32_t owner)
 {
+    char options[64];
     char inodes[16];
     char blocks[24];
     char block_size[8];
@@ -67,6 +68,7 @@ format(const char *path, const DiskShape *shape)
     snprintf(blocks, sizeof blocks, "%llu", (unsigned long long)(shape->bytes / MKFS_BLOCK));
     snprintf(block_size, sizeof block_size, "%d", MKFS_BLOCK);
     snprintf(inode_size, sizeof inode_size, "%d", MKFS_INODE);
+    snprintf(options, sizeof options, "nodiscard,lazy_itable_init=1,root_owner=%u:%u", owner, owner);
     const char *const argv[] = {"mkfs.ext4",
                                 "-q",
                                 "-F",
@@ -82,7 +84,7 @@ format(const char *path, const DiskShape *shape)
                                 "none,extent,filetype,flex_bg,sparse_super,large_file,huge_file,dir_nlink,"
                                 "dir_index,extra_isize,ext_attr,uninit_bg,64bit",
                                 "-E",
-                                "nodiscard,lazy_itable_init=1",
+                                options,
                                 path,
                                 blocks,
                                 NULL};
@@ -137,7 +139,7 @@ make_image(const DiskWork *work, const char *name)
         return errno;
     if (snprintf(path, sizeof path, "%s/%s", work->state_dir, name) >= (int)sizeof path)
         return ENAMETOOLONG;
-    return format(path, &work->shape);
+    return format(path, &work->shape, work->owner);
 }
 
 /* An fd of the golden image; renamed into place when it is whole. */
@@ -147,8 +149,8 @@ open_golden(const DiskWork *work, int *ret_fd)
     char name[DISK_NAME_MAX + 1];
     char part[DISK_NAME_MAX + 1];
 
-    snprintf(name, sizeof name, "images/%llu-%u.img", (unsigned long long)work->shape.bytes,
-             work->shape.inodes);
+    snprintf(name, sizeof name, "images/%llu-%u-%u.img", (unsigned long long)work->shape.bytes,
+             work->shape.inodes, work->owner);
     *ret_fd = openat(work->state_fd, name, O_RDONLY | O_CLOEXEC);
     if (*ret_fd >= 0 || errno != ENOENT)
         return *ret_fd >= 0 ? 0 : errno;
@@ -280,7 +282,7 @@ mount_image(const DiskWork *work, int *ret_mount_fd)
     /* What is thrown away needs no order on the host's disk. */
     if (work->kept[0] == '\0' && fsconfig(context, FSCONFIG_SET_FLAG, "nobarrier", NULL, 0) < 0)
         return errno;
-    return mount_new(context, 0, ret_mount_fd);
+    return mount_new(context, work->owner, ret_mount_fd);
 }
 
 int

@@ -17,6 +17,7 @@ typedef struct DiskWork {
     int state_fd;
     const char *state_dir;
     DiskShape shape;
+    uint32_t owner; /* the id of root on it */
     char image[DISK_NAME_MAX + 1];
     char kept[DISK_NAME_MAX + 1]; /* make: begin with this one if it is there; end: keep it so */
     bool golden;                  /* make: copy from the shape's golden image, made if missing */

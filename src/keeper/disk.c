@@ -118,8 +118,10 @@ job_new(Disks *disks, DiskJobKind kind, const char *box)
     job->pidfd = job->socket = -1;
     job->watch = (Watch)WATCH_INIT;
     g_strlcpy(job->box, box, sizeof job->box);
-    job->work = (DiskWork){
-        .state_fd = disks->spec.state_fd, .state_dir = disks->spec.state_dir, .dir_fd = -1};
+    job->work = (DiskWork){.state_fd = disks->spec.state_fd,
+                           .state_dir = disks->spec.state_dir,
+                           .owner = disks->spec.owner,
+                           .dir_fd = -1};
     return job;
 }
 
@@ -350,7 +352,7 @@ DiskTake
 disks_take(Disks *disks, const char *box, DiskShape shape, bool keep, int *ret_mount_fd)
 {
     if (disks->spec.in_memory) {
-        errno = keep ? EOPNOTSUPP : disk_make_memory(&shape, disks->spec.memory_owner, ret_mount_fd);
+        errno = keep ? EOPNOTSUPP : disk_make_memory(&shape, disks->spec.owner, ret_mount_fd);
         return errno == 0 ? DISK_TAKEN : DISK_REFUSED;
     }
     if (!keep && disks->ready != NULL && same_shape(shape, disks->shape)) {

@@ -21,7 +21,7 @@ typedef struct DisksSpec {
     int state_fd; /* borrowed, as are the others */
     const char *state_dir;
     bool in_memory;
-    uint32_t memory_owner; /* who owns a disk in memory */
+    uint32_t owner; /* the id of root on disks */
     DiskDoneFunc on_done;
     void *ctx;
 } DisksSpec;

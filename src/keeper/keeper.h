@@ -7,6 +7,7 @@
 #include "keeper/box.h"
 #include "keeper/cgroup.h"
 #include "keeper/child.h"
+#include "keeper/config.h"
 #include "keeper/disk.h"
 #include "keeper/filter.h"
 #include "keeper/ids.h"
@@ -23,15 +24,6 @@
  *     pool/         disks nobody has yet
  *     images/       empty disks to copy from
  *     stage/        where boxes build their root; mounted over in the keeper's own namespace */
-
-typedef struct KeeperConfig {
-    char *socket_path;
-    char *state_dir; /* absolute, without links */
-    char *template_dir;
-    char *init_path;
-    uid_t server_uid;
-    uint32_t id_base, id_ranges;
-} KeeperConfig;
 
 struct Keeper {
     KeeperConfig config;

@@ -49,11 +49,3 @@ layers_open(int store_fd, const KeeperRequest *request, int userns_fd, int *ret_
     }
     return true;
 }
-
-bool
-layer_map(int mount_fd, int userns_fd)
-{
-    struct mount_attr attr = {.attr_set = MOUNT_ATTR_IDMAP, .userns_fd = (uint64_t)userns_fd};
-
-    return mount_setattr(mount_fd, "", AT_EMPTY_PATH, &attr, sizeof attr) == 0;
-}

@@ -8,5 +8,3 @@
  * (`userns_fd` >= 0) they are id-mapped, so that root's files in the store are root's files in
  * the box.  Sets errno; nothing is left open on failure. */
 bool layers_open(int store_fd, const KeeperRequest *request, int userns_fd, int *ret_fds);
-/* Maps a detached mount that nobody uses yet. */
-bool layer_map(int mount_fd, int userns_fd);

@@ -3,7 +3,6 @@
  * one server; it outlives the server, and boxes die with it. */
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <sched.h>
 #include <seccomp.h>
 #include <signal.h>
@@ -34,9 +33,6 @@
 #include "keeper/userns.h"
 
 enum {
-    /* Between the ranges that systemd gives to containers and the end of what fits an int. */
-    ID_BASE_DEFAULT = 0x70000000,
-    ID_RANGES_DEFAULT = KEEPER_BOXES_MAX,
     RECONCILE_US = 60 * G_USEC_PER_SEC,
     STOP_US = 10 * G_USEC_PER_SEC,
     INSTANCE_BYTES = 8,
@@ -53,77 +49,6 @@ int64_t
 keeper_mono_us(void)
 {
     return clock_mono_us();
-}
-
-static bool
-parse_number(const char *text, guint64 max, guint64 *ret_number, GError **error)
-{
-    return g_ascii_string_to_unsigned(text, 10, 0, max, ret_number, NULL) ||
-           err_set(error, ERR_INVALID, "'%s' is not a number up to %" G_GUINT64_FORMAT, text, max);
-}
-
-static bool
-set_option(KeeperConfig *config, int option, const char *value, GError **error)
-{
-    guint64 number = 0;
-
-    switch (option) {
-    case 's':
-        config->socket_path = g_strdup(value);
-        return true;
-    case 'd':
-        config->state_dir = g_strdup(value);
-        return true;
-    case 't':
-        config->template_dir = g_strdup(value);
-        return true;
-    case 'i':
-        config->init_path = g_strdup(value);
-        return true;
-    case 'u':
-        if (!parse_number(value, UINT32_MAX - 1, &number, error))
-            return false;
-        config->server_uid = (uid_t)number;
-        return true;
-    case 'b':
-        if (!parse_number(value, UINT32_MAX, &number, error))
-            return false;
-        config->id_base = (uint32_t)number;
-        return true;
-    case 'n':
-        if (!parse_number(value, KEEPER_BOXES_MAX, &number, error))
-            return false;
-        config->id_ranges = (uint32_t)number;
-        return true;
-    default:
-        return err_set(error, ERR_INVALID,
-                       "usage: coop-keeper --socket PATH --state DIR --templates DIR --init FILE "
-                       "[--server-uid UID] [--id-base ID] [--id-ranges N]");
-    }
-}
-
-static bool
-parse_options(KeeperConfig *config, int argc, char **argv, GError **error)
-{
-    static const struct option options[] = {
-        {"socket", required_argument, NULL, 's'},     {"state", required_argument, NULL, 'd'},
-        {"templates", required_argument, NULL, 't'},  {"init", required_argument, NULL, 'i'},
-        {"server-uid", required_argument, NULL, 'u'}, {"id-base", required_argument, NULL, 'b'},
-        {"id-ranges", required_argument, NULL, 'n'},  {0},
-    };
-    int option;
-
-    *config = (KeeperConfig){
-        .server_uid = geteuid(), .id_base = ID_BASE_DEFAULT, .id_ranges = ID_RANGES_DEFAULT};
-    opterr = 0;
-    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-        if (!set_option(config, option, optarg, error))
-            return false;
-    }
-    if (optind < argc || config->socket_path == NULL || config->state_dir == NULL ||
-        config->template_dir == NULL || config->init_path == NULL)
-        return set_option(config, '?', NULL, error);
-    return true;
 }
 
 static bool
@@ -210,11 +135,25 @@ load_init(Keeper *keeper, GError **error)
     return keeper->init_fd >= 0 || err_errno(error, "open the copy of '%s'", path);
 }
 
+/* It was given as an id of the host. */
+static bool
+translate_base(KeeperConfig *config, GError **error)
+{
+    g_autofree char *map = NULL;
+
+    if (config->template_base == 0)
+        return true;
+    return g_file_get_contents("/proc/self/uid_map", &map, NULL, error) &&
+           (userns_inside_of(map, config->template_base, &config->template_base) ||
+            err_set(error, ERR_INVALID, "the ids from %u on are not lent to this user",
+                    config->template_base));
+}
+
 static bool
 enter_namespaces(Keeper *keeper, GError **error)
 {
     if (geteuid() != 0) {
-        if (!userns_enter(error))
+        if (!userns_enter(error) || !translate_base(&keeper->config, error))
             return false;
         /* The server is the same user, who is root here. */
         keeper->config.server_uid = 0;
@@ -238,12 +177,15 @@ take_ids(Keeper *keeper, GError **error)
 
     if (keeper->privileged)
         return ids_init(&keeper->ids, keeper->config.id_base, keeper->config.id_ranges, false, error);
-    /* 0 is the user who started us: boxes do not get that one. */
+    /* Layers are used as they are, so their ids are the boxes'.  0 is the user who started us:
+     * boxes do not get that one. */
+    uint32_t base = keeper->config.template_base != 0 ? keeper->config.template_base : 1;
+
     if (!g_file_get_contents("/proc/self/uid_map", &map, NULL, error))
         return false;
-    if (!userns_has_ids(map, 1, ID_RANGE))
-        return err_set(error, ERR_UNAVAILABLE, "our user namespace has no %d ids from 1 on", ID_RANGE);
-    return ids_init(&keeper->ids, 1, keeper->config.id_ranges, true, error);
+    if (!userns_has_ids(map, base, ID_RANGE))
+        return err_set(error, ERR_UNAVAILABLE, "our user namespace has no %d ids from %u on", ID_RANGE, base);
+    return ids_init(&keeper->ids, base, keeper->config.id_ranges, true, error);
 }
 
 static bool
@@ -286,7 +228,8 @@ open_disks(Keeper *keeper)
                       .state_fd = keeper->state_fd,
                       .state_dir = keeper->config.state_dir,
                       .in_memory = !keeper->privileged,
-                      .memory_owner = keeper->privileged ? 0 : ids_base_of(&keeper->ids, 0),
+                      .owner = keeper->privileged ? keeper->config.template_base
+                                                  : ids_base_of(&keeper->ids, 0),
                       .on_done = on_disk_done,
                       .ctx = keeper};
 
@@ -407,15 +350,10 @@ stop(Keeper *keeper)
 static void
 keeper_clear(Keeper *keeper)
 {
-    KeeperConfig *config = &keeper->config;
-
     ids_clear(&keeper->ids);
     g_free(keeper->instance);
     g_free(keeper->stage_dir);
-    g_free(config->socket_path);
-    g_free(config->state_dir);
-    g_free(config->template_dir);
-    g_free(config->init_path);
+    config_clear(&keeper->config);
 }
 
 static bool
@@ -423,7 +361,7 @@ serve(Keeper *keeper, int argc, char **argv, GError **error)
 {
     Signals signals;
 
-    if (!parse_options(&keeper->config, argc, argv, error) || !keeper_open(keeper, error) ||
+    if (!config_parse(&keeper->config, argc, argv, error) || !keeper_open(keeper, error) ||
         !watch_signals(keeper, &signals, error))
         return false;
     log_info("keeper", "ready", log_int("degraded", keeper->degraded),

@@ -11,12 +11,13 @@
 #include "base/cleanup.h"
 #include "base/failpoint.h"
 #include "keeper/fork.h"
+#include "keeper/idmap.h"
 #include "keeper/keeper.h"
 #include "keeper/layers.h"
 #include "keeper/net.h"
 #include "wire/channel.h"
 
-enum { PROC_PATH_MAX = 64, MAP_MAX = 64 };
+enum { PROC_PATH_MAX = 64 };
 
 static const uint64_t namespaces = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC |
                                    CLONE_NEWUTS;
@@ -56,19 +57,6 @@ clone_box(Box *box, const ChildSpec *spec)
 }
 
 static bool
-write_map(pid_t pid, const char *file, uint32_t base)
-{
-    char path[PROC_PATH_MAX];
-    char map[MAP_MAX];
-    int n = snprintf(map, sizeof map, "0 %u %d\n", base, ID_RANGE);
-
-    snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, file);
-    autofd fd = open(path, O_WRONLY | O_CLOEXEC);
-
-    return fd >= 0 && write(fd, map, (size_t)n) == n;
-}
-
-static bool
 start_child(Box *box, pid_t *ret_pid)
 {
     Keeper *keeper = box->keeper;
@@ -104,10 +92,15 @@ start_child(Box *box, pid_t *ret_pid)
     return *ret_pid > 0;
 }
 
+/* Of the ids on disk to those of the box: where both begin at 0, the box's own namespace has it. */
 static int
-open_userns(pid_t pid)
+open_idmap(const Box *box, pid_t pid)
 {
+    const Keeper *keeper = box->keeper;
     char path[PROC_PATH_MAX];
+
+    if (keeper->config.template_base != 0)
+        return idmap_make(keeper->config.template_base, ids_base_of(&keeper->ids, box->slot));
 
     snprintf(path, sizeof path, "/proc/%d/ns/user", (int)pid);
     return open(path, O_RDONLY | O_CLOEXEC);
@@ -134,9 +127,9 @@ give_mounts(Box *box, pid_t pid)
 {
     const Keeper *keeper = box->keeper;
     int fds[CHILD_FDS_MAX];
-    autofd userns = keeper->privileged ? open_userns(pid) : -1;
+    autofd userns = keeper->privileged ? open_idmap(box, pid) : -1;
 
-    if (keeper->privileged && (userns < 0 || !layer_map(box->disk_mount_fd, userns)))
+    if (keeper->privileged && (userns < 0 || !idmap_apply(box->disk_mount_fd, userns)))
         return false;
     box->disk_dir_fd = openat(box->disk_mount_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (box->disk_dir_fd < 0 || !layers_open(keeper->template_fd, &box->request, userns, fds + 1))
@@ -181,7 +174,7 @@ box_spawn(Box *box, KeeperStage *ret_stage)
     FAILPOINT("create-clone");
     *ret_stage = STAGE_MAPS;
     /* The child waits for us, so its number is still its own. */
-    if (!write_map(pid, "uid_map", base) || !write_map(pid, "gid_map", base))
+    if (!idmap_write(pid, 0, base))
         return false;
     FAILPOINT("create-maps");
     *ret_stage = STAGE_NETWORK;

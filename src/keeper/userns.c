@@ -53,6 +53,22 @@ userns_has_ids(const char *map_text, uint32_t first, uint32_t n)
 }
 
 bool
+userns_inside_of(const char *map_text, uint32_t outside, uint32_t *ret_inside)
+{
+    g_auto(GStrv) lines = g_strsplit(map_text, "\n", -1);
+
+    for (guint i = 0; lines[i] != NULL; i++) {
+        MapRow row;
+
+        if (parse_row(lines[i], &row) && outside >= row.outside && outside < row.outside + row.n) {
+            *ret_inside = (uint32_t)(row.inside + (outside - row.outside));
+            return true;
+        }
+    }
+    return false;
+}
+
+bool
 userns_find_range(const char *text, const char *user, uid_t uid, uint32_t want, uint32_t *ret_first)
 {
     g_auto(GStrv) lines = g_strsplit(text, "\n", -1);

@@ -18,3 +18,5 @@ bool userns_enter(GError **error);
 
 /* Whether the ids from `first` on are mapped in our user namespace. */
 bool userns_has_ids(const char *map_text, uint32_t first, uint32_t n);
+/* What the id `outside` of our namespace is inside; false when it is not there. */
+bool userns_inside_of(const char *map_text, uint32_t outside, uint32_t *ret_inside);

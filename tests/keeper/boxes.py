@@ -58,6 +58,14 @@ def template(store, probe, name=LAYER):
     return root
 
 
+def give_away(root, base, users=()):
+    """The files of a layer to the ids from base on; those of `users` to the thousandth."""
+    for path, _, files in os.walk(root):
+        for entry in [path, *(os.path.join(path, file) for file in files)]:
+            owner = base + (1000 if os.path.basename(entry) in users else 0)
+            os.chown(entry, owner, owner, follow_symlinks=False)
+
+
 class Box:
     def __init__(self, answer, fds):
         self.answer, self.id = answer, answer.box
@@ -95,9 +103,9 @@ class Box:
 
 
 class Keeper:
-    def __init__(self, folder, prefix=(), uid=0, init=None):
+    def __init__(self, folder, prefix=(), uid=0, init=None, options=()):
         self.state, self.store, self.socket_path = folder / 'state', folder / 'store', folder / 's'
-        self.init = init or os.environ['COOP_BOX_INIT']
+        self.init, self.options = init or os.environ['COOP_BOX_INIT'], list(options)
         self.prefix, self.uid, self.process, self.sock, self.serial = list(prefix), uid, None, None, 0
         if not self.store.exists():
             template(self.store, os.environ['COOP_BOX_PROBE'])
@@ -108,7 +116,8 @@ class Keeper:
             env['COOP_FAIL_AT'] = fail_at
         self.process = subprocess.Popen(
             [*self.prefix, os.environ['COOP_KEEPER'], '--socket', self.socket_path, '--state', self.state,
-             '--templates', self.store, '--init', self.init, '--id-base', str(ID_BASE)],
+             '--templates', self.store, '--init', self.init, '--id-base', str(ID_BASE),
+             *self.options],
             stdout=subprocess.PIPE, env=env)
         assert self.process.stdout.readline() == b'ready\n'
         return self.connect()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Boxes are made, held, frozen, handed to the next server and taken down without a trace."""
+import errno
 import os
 import socket
 import struct
@@ -187,6 +188,28 @@ def test_image_with_a_link_for_a_folder(keeper, name):
     (root / name).symlink_to('/tmp')
     answer, _ = keeper.call(CREATE, boxes.new_id(), layers=('bad0',))
     assert (answer.verb, answer.stage) == (FAILED, 10)
+    boxes.nothing_left(keeper)
+
+
+def test_ids_of_layers_begin_elsewhere(make_keeper, folder):
+    base = 231072
+    keeper = make_keeper(options=['--template-base', str(base)])
+    (keeper.store / boxes.LAYER / 'etc/mine').write_text('mine\n')
+    boxes.give_away(keeper.store, base, users=['mine'])
+    box = keeper.create(flags=boxes.KEEP_DISK)
+    assert box.run('/bin/probe', 'stat', '/etc') == (0, '0 0\n')
+    assert box.run('/bin/probe', 'stat', '/bin/probe') == (0, '0 0\n')
+    assert box.run('/bin/probe', 'stat', '/etc/mine') == (0, '1000 1000\n')
+    assert box.run('/bin/probe', 'write', '/etc/mine', 'yours') == (0, '')
+    assert box.run('/bin/probe', 'stat', '/etc/mine') == (0, '1000 1000\n')
+    assert box.run('/bin/probe', 'write', '/etc/root', 'x', user='r') == (0, '')
+    assert box.run('/bin/probe', 'stat', '/etc/root') == (0, '0 0\n')
+    assert box.run('/bin/probe', 'write', '/etc/none', 'x')[0] == errno.EACCES
+    keeper.kill_box(box)
+    again = keeper.create(box=box.id, flags=boxes.KEEP_DISK)
+    assert again.run('/bin/probe', 'stat', '/etc/mine') == (0, '1000 1000\n')
+    keeper.kill_box(again)
+    assert keeper.call(KILL, box.id)[0].verb == GONE
     boxes.nothing_left(keeper)
 
 

@@ -46,10 +46,10 @@ def keeper(request, folder):
         ids = f'{first},1,65536'
         prefix += ['unshare', '--user', '--map-root-user', '--map-users', ids, '--map-groups', ids, '--']
     os.chown(folder, uid, gid)
-    made = boxes.Keeper(folder, prefix=prefix, uid=uid)
-    for path, folders, files in os.walk(made.store):
-        for entry in [path, *(os.path.join(path, file) for file in files)]:
-            os.chown(entry, first, first, follow_symlinks=False)
+    base = first if request.param == 'user' else 1
+    made = boxes.Keeper(folder, prefix=prefix, uid=uid, options=['--template-base', str(base)])
+    (made.store / boxes.LAYER / 'etc/mine').write_text('mine\n')
+    boxes.give_away(made.store, first, users=['mine'])
     yield made.start()
     if made.process.poll() is None:
         made.end(signal.SIGKILL)
@@ -76,6 +76,13 @@ def test_outside(keeper):
     assert int(found['Uid'].split()[0]) not in (0, keeper.uid)
     for name in test_escape.NAMESPACES:
         assert os.readlink(f'/proc/{box.pid}/ns/{name}') != os.readlink(f'/proc/self/ns/{name}'), name
+
+
+def test_ids_of_layers(keeper):
+    box = keeper.create()
+    assert box.run('/bin/probe', 'stat', '/etc') == (0, '0 0\n')
+    assert box.run('/bin/probe', 'stat', '/etc/mine') == (0, '1000 1000\n')
+    assert box.run('/bin/probe', 'write', '/etc/mine', 'yours') == (0, '')
 
 
 def test_disk_and_processes_have_a_bound(keeper):

@@ -157,6 +157,14 @@ test_mapped_ids(void)
     g_assert_false(userns_has_ids(map, 2, 65536));
     g_assert_true(userns_has_ids("0 0 4294967295", 1, 65536));
     g_assert_false(userns_has_ids("", 0, 1));
+    uint32_t inside = 0;
+
+    g_assert_true(userns_inside_of("0 1001 1\n1 165536 65536\n", 165540, &inside));
+    g_assert_cmpuint(inside, ==, 5);
+    g_assert_true(userns_inside_of("0 1001 1\n1 165536 65536\n", 1001, &inside));
+    g_assert_cmpuint(inside, ==, 0);
+    g_assert_false(userns_inside_of("0 1001 1\n1 165536 65536\n", 165536 + 65536, &inside));
+    g_assert_false(userns_inside_of("", 0, &inside));
 }
 
 static void

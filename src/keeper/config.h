@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+#include <glib.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* What the keeper was told when it was started. */
+typedef struct KeeperConfig {
+    char *socket_path;
+    char *state_dir; /* absolute, without links, once it is open */
+    char *template_dir;
+    char *init_path;
+    uid_t server_uid;
+    uint32_t id_base, id_ranges;
+    uint32_t template_base; /* the id of root in the files of layers and disks */
+} KeeperConfig;
+
+bool config_parse(KeeperConfig *config, int argc, char **argv, GError **error);
+void config_clear(KeeperConfig *config);

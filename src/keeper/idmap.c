@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "keeper/idmap.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/mount.h>
+#include <sys/pidfd.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "keeper/fork.h"
+#include "keeper/ids.h"
+
+enum { PROC_PATH_MAX = 64, MAP_MAX = 64 };
+
+static bool
+write_file(pid_t pid, const char *file, const char *map, int n)
+{
+    char path[PROC_PATH_MAX];
+
+    snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, file);
+    autofd fd = open(path, O_WRONLY | O_CLOEXEC);
+
+    return fd >= 0 && write(fd, map, (size_t)n) == n;
+}
+
+bool
+idmap_write(pid_t pid, uint32_t inside, uint32_t outside)
+{
+    char map[MAP_MAX];
+    int n = snprintf(map, sizeof map, "%u %u %d\n", inside, outside, ID_RANGE);
+
+    return write_file(pid, "uid_map", map, n) && write_file(pid, "gid_map", map, n);
+}
+
+/* The namespace needs a process only until we hold its fd. */
+int
+idmap_make(uint32_t inside, uint32_t outside)
+{
+    autofd pidfd = -1;
+    char path[PROC_PATH_MAX];
+    pid_t pid = fork_held(CLONE_NEWUSER, -1, &pidfd);
+
+    if (pid == 0) {
+        for (;;)
+            pause();
+    }
+    if (pid < 0) {
+        pidfd = -1;
+        return -1;
+    }
+    int fd = -1;
+
+    if (idmap_write(pid, inside, outside)) {
+        snprintf(path, sizeof path, "/proc/%d/ns/user", (int)pid);
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+    }
+    int saved = errno;
+
+    (void)pidfd_send_signal(pidfd, SIGKILL, NULL, 0);
+    (void)fork_reap(pidfd);
+    errno = saved;
+    return fd;
+}
+
+bool
+idmap_apply(int mount_fd, int userns_fd)
+{
+    struct mount_attr attr = {.attr_set = MOUNT_ATTR_IDMAP, .userns_fd = (uint64_t)userns_fd};
+
+    return mount_setattr(mount_fd, "", AT_EMPTY_PATH, &attr, sizeof attr) == 0;
+}
