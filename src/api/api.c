@@ -48,6 +48,7 @@ api_new(const ApiSpec *spec)
     api->loop = spec->loop;
     api->db = spec->db;
     api->events = spec->events;
+    api->boxes = spec->boxes;
     api->home = g_strdup(spec->home);
     api->address = g_strdup(spec->address);
     api->rate = spec->rate;

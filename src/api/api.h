@@ -6,6 +6,7 @@
 #include "api/rate.h"
 #include "api/session.h"
 #include "base/loop.h"
+#include "box/box.h"
 #include "http/request.h"
 #include "http/server.h"
 #include "store/db.h"
@@ -17,9 +18,10 @@
 typedef struct Api Api;
 
 typedef struct ApiSpec {
-    Loop *loop; /* borrowed, as are the next three */
+    Loop *loop; /* borrowed, as are the next four */
     Db *db;
     EventLog *events;
+    BoxHost *boxes;             /* NULL: this server has none */
     const char *home;           /* for temporary files of uploads */
     const char *address;        /* where a browser finds us: "http://127.0.0.1:8003" */
     const char *const *hosts;   /* further names we answer to; NULL: none */

@@ -17,6 +17,7 @@ struct Api {
     Loop *loop;
     Db *db;
     EventLog *events;
+    BoxHost *boxes;     /* NULL: none */
     HttpServer *server; /* NULL until it is there */
     char *home, *address;
     OriginRules *origins;
