@@ -21,7 +21,8 @@ typedef struct KeeperEvents {
     void (*gone)(const KeeperAnswer *answer, void *ctx);
     /* The LIST is complete: what was not named does not live.  `hello` is the keeper's OK. */
     void (*listed)(const KeeperAnswer *hello, void *ctx);
-    /* The connection broke: every call under way has failed with ERR_UNAVAILABLE. */
+    /* The connection broke, or the first could not be made: every call under way has failed with
+     * ERR_UNAVAILABLE.  Not said again before the next `listed`. */
     void (*lost)(void *ctx);
     /* Any other record that nobody asked for. */
     void (*told)(const KeeperAnswer *answer, void *ctx);
