@@ -105,6 +105,19 @@ read_int(const JsonField *f, Json *value, GError **error)
 }
 
 static bool
+read_number(const JsonField *f, Json *value, GError **error)
+{
+    if (!json_is_number(value))
+        return err_set(error, ERR_INVALID, "'%s' must be a number", f->name);
+    double n = json_number_value(value);
+    if (n < (double)f->min || n > (double)f->max)
+        return err_set(error, ERR_INVALID, "'%s' must be from %" G_GINT64_FORMAT " to %" G_GINT64_FORMAT,
+                       f->name, f->min, f->max);
+    *(double *)f->ret = n;
+    return true;
+}
+
+static bool
 read_field(const JsonField *f, Json *value, GError **error)
 {
     switch (f->kind) {
@@ -112,6 +125,8 @@ read_field(const JsonField *f, Json *value, GError **error)
         return read_string(f, value, error);
     case JSON_KIND_INT:
         return read_int(f, value, error);
+    case JSON_KIND_NUMBER:
+        return read_number(f, value, error);
     case JSON_KIND_BOOL:
         if (!json_is_boolean(value))
             return err_set(error, ERR_INVALID, "'%s' must be true or false", f->name);

@@ -20,6 +20,7 @@ char *json_encode(const Json *value);
 typedef enum JsonKind {
     JSON_KIND_STRING, /* const char *, borrowed from the object; `min` and `max` in bytes */
     JSON_KIND_INT,    /* gint64 in min..max */
+    JSON_KIND_NUMBER, /* double in min..max, whole or not */
     JSON_KIND_BOOL,   /* bool */
     JSON_KIND_OBJECT, /* json_t *, borrowed */
     JSON_KIND_ARRAY,  /* json_t *, borrowed; `max` = most elements */

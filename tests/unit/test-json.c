@@ -141,6 +141,7 @@ typedef struct Request {
     const char *name;
     gint64 count;
     bool flag;
+    double share;
     Json *object, *array;
 } Request;
 
@@ -151,6 +152,7 @@ read_request(const char *text, Request *ret_request, Json **ret_json, GError **e
         {"name", JSON_KIND_STRING, &ret_request->name, true, 2, 5},
         {"count", JSON_KIND_INT, &ret_request->count, false, -3, 10},
         {"flag", JSON_KIND_BOOL, &ret_request->flag, false, 0, 0},
+        {"share", JSON_KIND_NUMBER, &ret_request->share, false, 0, 4},
         {"object", JSON_KIND_OBJECT, &ret_request->object, false, 0, 0},
         {"array", JSON_KIND_ARRAY, &ret_request->array, false, 0, 2},
         {NULL},
@@ -175,13 +177,15 @@ test_read_good(void)
     g_assert_true(r.flag);
     g_assert_null(r.object);
 
-    g_assert_true(read_request("{\"array\":[1,2],\"object\":{\"x\":1},\"flag\":false,\"count\":-3,"
-                               "\"name\":\"\\u00e9\\u00e9x\"}",
-                               &r, &full, &error));
+    g_assert_true(
+        read_request("{\"array\":[1,2],\"object\":{\"x\":1},\"flag\":false,\"count\":-3,\"share\":1.5,"
+                     "\"name\":\"\\u00e9\\u00e9x\"}",
+                     &r, &full, &error));
     g_assert_no_error(error);
     g_assert_cmpstr(r.name, ==, "\xc3\xa9\xc3\xa9x");
     g_assert_cmpint(r.count, ==, -3);
     g_assert_false(r.flag);
+    g_assert_cmpfloat(r.share, ==, 1.5);
     g_assert_cmpuint(json_object_size(r.object), ==, 1);
     g_assert_cmpuint(json_array_size(r.array), ==, 2);
 }
@@ -212,6 +216,9 @@ test_read_bad(void)
         {"{\"name\":\"ab\",\"count\":-4}", "'count' must be from -3 to 10"},
         {"{\"name\":\"ab\",\"flag\":1}", "'flag' must be true or false"},
         {"{\"name\":\"ab\",\"flag\":null}", "'flag' must be true or false"},
+        {"{\"name\":\"ab\",\"share\":\"1\"}", "'share' must be a number"},
+        {"{\"name\":\"ab\",\"share\":4.5}", "'share' must be from 0 to 4"},
+        {"{\"name\":\"ab\",\"share\":-0.5}", "'share' must be from 0 to 4"},
         {"{\"name\":\"ab\",\"object\":[]}", "'object' must be an object"},
         {"{\"name\":\"ab\",\"array\":{}}", "'array' must be a list"},
         {"{\"name\":\"ab\",\"array\":[1,2,3]}", "'array' has more than 2 elements"},
