@@ -4,8 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/openat2.h>
-#include <stddef.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -14,20 +12,6 @@
 #include "wire/builtin.h"
 
 enum { DENTS_BYTES = 32 * 1024 };
-
-typedef struct Dirent {
-    uint64_t inode;
-    int64_t next; /* where to seek for what follows */
-    uint16_t bytes;
-    uint8_t type;
-    char name[];
-} Dirent;
-
-static bool
-is_dot(const char *name)
-{
-    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
-}
 
 /* Entries of one buffer until `*left` is 0; the place after the last in `*cursor`. */
 static int
@@ -41,7 +25,7 @@ list_some(int fd, const char *dents, size_t n, uint64_t *left, uint64_t *cursor)
         at += d->bytes;
         *cursor = (uint64_t)d->next;
         /* What was removed since is not there. */
-        if (is_dot(d->name) || fstatat(fd, d->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        if (name_is_dots(d->name) || fstatat(fd, d->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
             continue;
         int e = entry_write(fd, d->name, &st);
         if (e != 0)
@@ -77,15 +61,6 @@ builtin_list(const char *const *args)
     return entry_write(-1, "", &end);
 }
 
-int
-folder_open_below(int dir_fd, const char *name)
-{
-    struct open_how how = {.flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW,
-                           .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV};
-
-    return (int)syscall(SYS_openat2, dir_fd, name, &how, sizeof how);
-}
-
 static int remove_below(int dir_fd, const char *name, unsigned depth);
 
 static int
@@ -102,7 +77,7 @@ empty_folder(int fd, unsigned depth)
         while ((n = syscall(SYS_getdents64, fd, dents, sizeof dents)) > 0) {
             for (long at = 0; at < n;) {
                 const Dirent *d = (const Dirent *)(const void *)(dents + at);
-                int e = is_dot(d->name) ? ENOENT : remove_below(fd, d->name, depth + 1);
+                int e = name_is_dots(d->name) ? ENOENT : remove_below(fd, d->name, depth + 1);
 
                 at += d->bytes;
                 moved |= e == 0;
@@ -153,7 +128,7 @@ builtin_remove(const char *const *args)
         path[--n] = '\0';
     char *slash = strrchr(path, '/');
     const char *last = slash != NULL ? slash + 1 : path;
-    if (*last == '\0' || is_dot(last))
+    if (*last == '\0' || name_is_dots(last))
         return EINVAL;
     if (!tree)
         return unlink(path) == 0 || (errno == EISDIR && rmdir(path) == 0) ? 0 : errno;

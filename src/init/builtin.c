@@ -21,7 +21,7 @@ static const struct {
 } operations[] = {
     {"stat", 1, builtin_stat},     {"list", 3, builtin_list},   {"read", 3, builtin_read},
     {"write", 3, builtin_write},   {"mkdir", 2, builtin_mkdir}, {"move", 3, builtin_move},
-    {"remove", 2, builtin_remove}, {"chmod", 2, builtin_chmod},
+    {"remove", 2, builtin_remove}, {"chmod", 2, builtin_chmod}, {"watch", 2, builtin_watch},
 };
 
 int
@@ -84,6 +84,22 @@ file_open(int dir_fd, const char *path, int flags, mode_t mode)
         return -1;
     }
     return fd;
+}
+
+int
+folder_open_below(int dir_fd, const char *name)
+{
+    struct open_how how = {.flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW,
+                           .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS |
+                                      RESOLVE_NO_XDEV};
+
+    return open_how(dir_fd, name, &how);
+}
+
+bool
+name_is_dots(const char *name)
+{
+    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
 int

@@ -18,6 +18,7 @@ int builtin_mkdir(const char *const *args);
 int builtin_move(const char *const *args);
 int builtin_remove(const char *const *args);
 int builtin_chmod(const char *const *args);
+int builtin_watch(const char *const *args);
 
 /* The whole text is a number of that base. */
 bool number_parse(const char *text, unsigned base, uint64_t max, uint64_t *ret_number);
@@ -28,6 +29,15 @@ int file_open(int dir_fd, const char *path, int flags, mode_t mode);
 int file_open_regular(const char *path, struct stat *ret_stat);
 /* A folder below `dir_fd` that is no link and no mount point. */
 int folder_open_below(int dir_fd, const char *name);
+/* As getdents64() gives it. */
+typedef struct Dirent {
+    uint64_t inode;
+    int64_t next; /* where to seek for what follows */
+    uint16_t bytes;
+    uint8_t type;
+    char name[];
+} Dirent;
+bool name_is_dots(const char *name);
 /* 0 or an errno. */
 int file_write_all(int fd, const void *bytes, size_t n);
 /* `name` as it is known, "" for none. */

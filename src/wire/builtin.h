@@ -18,12 +18,15 @@
  *   move FROM TO HOW              HOW "replace" or "keep" (EEXIST)
  *   remove PATH HOW               HOW "one" (an empty folder at most) or "tree"
  *   chmod PATH MODE
+ *   watch PATH DEPTH              a BuiltinEvent for each change in the folder and in those up
+ *                                 to DEPTH levels below it, until it is killed; see there
  *
  * Only ordinary files are read and written over; /proc is EACCES. */
 
 enum {
     BUILTIN_LIST_MAX = 4096,
     BUILTIN_DEPTH_MAX = 128, /* of a tree; deeper is ELOOP */
+    BUILTIN_WATCHES_MAX = 32768,
 };
 
 /* Then name and, for a link, target, neither with a NUL. */
@@ -34,3 +37,32 @@ typedef struct BuiltinEntry {
     uint16_t name_bytes, target_bytes;
 } BuiltinEntry;
 _Static_assert(sizeof(BuiltinEntry) == 32, "no padding goes over the wire");
+
+/* The first event is READY: from there on nothing is missed without an OVERFLOW, which says that
+ * something was, and that whoever wants to know has to look.  A folder that comes into the tree
+ * is watched before it is read, and what it holds is told as created; what was made just then may
+ * be told twice.  Repeated changes of one file within a moment are told once.  Links in PATH are
+ * followed, none below it, and no mount is entered; folders that the user cannot read are left
+ * out.  It ends with ENOENT when the folder itself is removed or moved (told first, as an event
+ * without a path) and with ENOSPC when there is no watch left. */
+typedef enum BuiltinEventKind {
+    EVENT_READY = 1,
+    EVENT_OVERFLOW,
+    EVENT_CREATED,
+    EVENT_MODIFIED,
+    EVENT_REMOVED,
+    EVENT_MOVED_FROM, /* and MOVED_TO with the same cookie, unless it left the tree */
+    EVENT_MOVED_TO,   /* or came from outside */
+    EVENT_ATTRIBUTES,
+} BuiltinEventKind;
+
+typedef enum BuiltinEventFlags { EVENT_IS_DIR = 1 << 0 } BuiltinEventFlags;
+
+/* Then the path below PATH, without a NUL; "" is PATH itself. */
+typedef struct BuiltinEvent {
+    uint8_t kind, flags;
+    uint16_t path_bytes;
+    uint32_t cookie; /* of a move, else 0 */
+} BuiltinEvent;
+_Static_assert(sizeof(BuiltinEvent) == 8, "no padding goes over the wire");
+_Static_assert(BUILTIN_DEPTH_MAX * 256 + 256 <= UINT16_MAX, "every path has room");

@@ -18,7 +18,7 @@
 #include "init/init.h"
 #include "wire/channel.h"
 
-enum { PATIENCE_MS = 60000 };
+enum { PATIENCE_MS = 60000, FIRST_OWN_ID = 1 << 20 };
 
 bool
 box_possible(void)
@@ -93,6 +93,7 @@ box_new(void)
     box->channel = pair[0];
     box->pid = pid;
     box->connected_fd = -1;
+    box->next_id = FIRST_OWN_ID;
     box->packet = g_malloc(CHANNEL_PACKET_MAX);
     box->runs = g_hash_table_new(NULL, NULL);
     return box;
@@ -409,4 +410,39 @@ char *
 test_run_text(const TestRun *run)
 {
     return run->out[0]->len > 0 ? g_strndup((const char *)run->out[0]->data, run->out[0]->len) : g_strdup("");
+}
+
+TestRun *
+box_op_start(TestBox *box, uint32_t flags, const char *line)
+{
+    g_autofree FrameStart *start = box_spec(START_BUILTIN | START_BLOCK | flags, "");
+    g_auto(GStrv) words = g_strsplit(line, " ", -1);
+
+    start->cwd = "/tmp";
+    start->argc = g_strv_length(words);
+    for (guint i = 0; i < start->argc; i++)
+        start->argv[i] = words[i];
+    return box_start(box, box->next_id++, start);
+}
+
+TestRun *
+box_op(TestBox *box, const char *line)
+{
+    TestRun *run = box_op_start(box, 0, line);
+
+    box_until_ended(box, run);
+    g_assert_false(run->failed);
+    g_assert_cmpuint(run->end.reason, ==, REASON_EXIT);
+    return run;
+}
+
+void
+box_expect(TestBox *box, const char *line, const char *want)
+{
+    TestRun *run = box_shell(box, box->next_id++, 0, line);
+
+    box_until_ended(box, run);
+    g_autofree char *text = test_run_text(run);
+    g_assert_cmpstr(text, ==, want);
+    box_forget(box, run);
 }

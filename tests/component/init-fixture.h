@@ -33,6 +33,7 @@ typedef struct TestBox {
     int connected_fd, connect_error;
     bool connect_done;
     guint8 *packet;
+    uint32_t next_id; /* of box_op() and box_expect(), far from those that tests choose */
 } TestBox;
 
 typedef bool (*BoxTest)(TestBox *box, void *data);
@@ -58,5 +59,11 @@ guint box_hear_some(TestBox *box, guint max);
 void box_restart_server(TestBox *box);
 void box_forget(TestBox *box, TestRun *run);
 void box_write(TestBox *box, TestRun *run, uint64_t offset, const void *bytes, size_t n);
+/* A built-in operation in /tmp; its words are separated by spaces. */
+TestRun *box_op_start(TestBox *box, uint32_t flags, const char *line);
+/* And its end, which is an exit. */
+TestRun *box_op(TestBox *box, const char *line);
+/* A shell line and what it must print. */
+void box_expect(TestBox *box, const char *line, const char *want);
 FrameStart *box_spec(uint32_t flags, const char *line);
 char *test_run_text(const TestRun *run);

@@ -7,54 +7,16 @@
 #include "init-fixture.h"
 #include "wire/builtin.h"
 
-static uint32_t next_id = 1;
-
-/* Arguments separated by spaces. */
-static TestRun *
-start_op(TestBox *box, uint32_t flags, const char *line)
-{
-    g_autofree FrameStart *start = box_spec(START_BUILTIN | START_BLOCK | flags, "");
-    g_auto(GStrv) words = g_strsplit(line, " ", -1);
-
-    start->cwd = "/tmp";
-    start->argc = g_strv_length(words);
-    for (guint i = 0; i < start->argc; i++)
-        start->argv[i] = words[i];
-    return box_start(box, next_id++, start);
-}
-
-static TestRun *
-run_op(TestBox *box, const char *line)
-{
-    TestRun *run = start_op(box, 0, line);
-
-    box_until_ended(box, run);
-    g_assert_false(run->failed);
-    g_assert_cmpuint(run->end.reason, ==, REASON_EXIT);
-    return run;
-}
-
 static TestRun *
 write_op(TestBox *box, const char *line, const char *text, bool whole)
 {
-    TestRun *run = start_op(box, START_STDIN, line);
+    TestRun *run = box_op_start(box, START_STDIN, line);
 
     if (*text != '\0')
         box_write(box, run, 0, text, strlen(text));
     if (whole)
         box_send(box, (FrameHead){.type = FRAME_STDIN_CLOSE, .run = run->id}, NULL);
     return run;
-}
-
-static void
-shell(TestBox *box, const char *line, const char *want)
-{
-    TestRun *run = box_shell(box, next_id++, 0, line);
-
-    box_until_ended(box, run);
-    g_autofree char *text = test_run_text(run);
-    g_assert_cmpstr(text, ==, want);
-    box_forget(box, run);
 }
 
 static void
@@ -131,9 +93,9 @@ test_refusals(void)
         return;
     TestBox *box = box_new();
 
-    shell(box, furniture, "");
+    box_expect(box, furniture, "");
     for (guint i = 0; i < G_N_ELEMENTS(refusals); i++) {
-        TestRun *run = run_op(box, refusals[i].line);
+        TestRun *run = box_op(box, refusals[i].line);
 
         g_test_message("%s: %s", refusals[i].line, g_strerror(run->end.code));
         g_assert_cmpint(run->end.code, ==, refusals[i].error);
@@ -141,8 +103,8 @@ test_refusals(void)
     }
     g_autofree char *name = g_strnfill(300, 'n');
     g_autofree char *line = g_strdup_printf("write %s 644 -", name);
-    g_assert_cmpint(run_op(box, line)->end.code, ==, ENAMETOOLONG);
-    shell(box, "ls -A /tmp", "closed\nd\n");
+    g_assert_cmpint(box_op(box, line)->end.code, ==, ENAMETOOLONG);
+    box_expect(box, "ls -A /tmp", "closed\nd\n");
     g_assert_cmpint(box_free(box), ==, 0);
 }
 
@@ -155,7 +117,7 @@ test_reads(void)
         return;
     TestBox *box = box_new();
 
-    shell(box, furniture, "");
+    box_expect(box, furniture, "");
     const struct {
         const char *line, *name, *rest;
         uint32_t mode;
@@ -170,7 +132,7 @@ test_reads(void)
         {"read d/file 100 -", "file", "", S_IFREG | 0640, 6},
     };
     for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
-        TestRun *run = run_op(box, cases[i].line);
+        TestRun *run = box_op(box, cases[i].line);
         g_autofree char *name = NULL;
         size_t at = 0;
 
@@ -197,10 +159,10 @@ test_list(void)
         return;
     TestBox *box = box_new();
 
-    shell(box, "mkdir /tmp/many; cd /tmp/many; seq 1000 | xargs touch; ln -s away link", "");
+    box_expect(box, "mkdir /tmp/many; cd /tmp/many; seq 1000 | xargs touch; ln -s away link", "");
     do {
         g_autofree char *line = g_strdup_printf("list many %s 70", cursor);
-        TestRun *run = run_op(box, line);
+        TestRun *run = box_op(box, line);
         size_t at = 0;
         guint n = 0;
 
@@ -259,7 +221,7 @@ test_writes(void)
         return;
     TestBox *box = box_new();
 
-    shell(box, furniture, "");
+    box_expect(box, furniture, "");
     for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
         TestRun *run = write_op(box, cases[i].line, cases[i].text, true);
         g_autofree char *look = g_strdup_printf("cd /tmp; %s", cases[i].look);
@@ -267,7 +229,7 @@ test_writes(void)
         g_test_message("%s", cases[i].line);
         box_until_ended(box, run);
         g_assert_cmpint(run->end.code, ==, cases[i].error);
-        shell(box, look, cases[i].shows);
+        box_expect(box, look, cases[i].shows);
     }
     g_assert_cmpint(box_free(box), ==, 0);
 }
@@ -288,7 +250,7 @@ test_killed_write(void)
         return;
     TestBox *box = box_new();
 
-    shell(box, "mkdir /tmp/w; echo old > /tmp/w/file", "");
+    box_expect(box, "mkdir /tmp/w; echo old > /tmp/w/file", "");
     g_autofree char *part = g_strnfill(FRAME_DATA_MAX, 'p');
     TestRun *run = write_op(box, "write w/file 644 1000000", part, false);
     /* More than a pipe holds: some of it is in the file. */
@@ -298,7 +260,7 @@ test_killed_write(void)
     box_send(box, (FrameHead){.type = FRAME_SIGNAL, .run = run->id, .value = 9}, NULL);
     box_until_ended(box, run);
     g_assert_cmpuint(run->end.reason, ==, REASON_SIGNAL);
-    shell(box, "cd /tmp/w; ls -A; cat file", "file\nold\n");
+    box_expect(box, "cd /tmp/w; ls -A; cat file", "file\nold\n");
     g_assert_cmpint(box_free(box), ==, 0);
 }
 
@@ -327,22 +289,24 @@ test_remove_hostile(void)
         return;
     TestBox *box = box_new();
 
-    shell(box,
-          "mkdir /tmp/keep; echo safe > /tmp/keep/file; mkdir /tmp/t; cd /tmp/t; i=0; while [ $i -lt 120 ]; "
-          "do mkdir d; "
-          "touch f; cd d; i=$((i+1)); done; cd /tmp/t; mkdir wide; cd wide; seq 3000 | xargs touch",
-          "");
-    TestRun *run = run_op(box, "remove t tree");
+    box_expect(
+        box,
+        "mkdir /tmp/keep; echo safe > /tmp/keep/file; mkdir /tmp/t; cd /tmp/t; i=0; while [ $i -lt 120 ]; "
+        "do mkdir d; "
+        "touch f; cd d; i=$((i+1)); done; cd /tmp/t; mkdir wide; cd wide; seq 3000 | xargs touch",
+        "");
+    TestRun *run = box_op(box, "remove t tree");
     g_assert_cmpint(run->end.code, ==, 0);
-    shell(box, "mkdir /tmp/t; cd /tmp/t; i=0; while [ $i -lt 140 ]; do mkdir d; cd d; i=$((i+1)); done", "");
-    run = run_op(box, "remove t tree");
+    box_expect(box, "mkdir /tmp/t; cd /tmp/t; i=0; while [ $i -lt 140 ]; do mkdir d; cd d; i=$((i+1)); done",
+               "");
+    run = box_op(box, "remove t tree");
     g_assert_cmpint(run->end.code, ==, ELOOP);
-    shell(box, "rm -rf /tmp/t", "");
-    TestRun *swap = box_shell(box, next_id++, 0, swapper);
+    box_expect(box, "rm -rf /tmp/t", "");
+    TestRun *swap = box_shell(box, box->next_id++, 0, swapper);
     box_until_bytes(box, swap, 3);
     for (guint i = 0; i < 200; i++)
-        box_forget(box, run_op(box, "remove s tree"));
-    shell(box, "cat /tmp/keep/file", "safe\n");
+        box_forget(box, box_op(box, "remove s tree"));
+    box_expect(box, "cat /tmp/keep/file", "safe\n");
     g_assert_cmpint(box_free(box), ==, 0);
 }
 
