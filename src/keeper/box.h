@@ -4,6 +4,7 @@
 #include <stdint.h>
 
 #include "keeper/cgroup.h"
+#include "keeper/disk.h"
 #include "keeper/loop.h"
 #include "wire/record.h"
 
@@ -35,6 +36,7 @@ typedef struct Box {
     char group[CGROUP_NAME_MAX + 1];
     int disk_mount_fd; /* detached, until the child has it */
     int disk_dir_fd;   /* its root, for as long as the box lives */
+    int disk_image_fd; /* its file, to be given back last; -1 in memory */
     int pidfd, channel_fd, sync_fd, door_fd;
     bool ready; /* the child has said that exec comes next */
     bool frozen;
@@ -62,7 +64,7 @@ void box_free(Box *box);
 
 /* create.c */
 void box_create(Keeper *keeper, const KeeperRequest *request);
-void box_create_on_disk(Box *box, int error, int mount_fd);
+void box_create_on_disk(Box *box, int error, DiskFds fds);
 
 /* spawn.c: on failure errno and the stage; what was made is in the box. */
 bool box_spawn(Box *box, KeeperStage *ret_stage);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/failpoint.h"
 #include "keeper/keeper.h"
-#include "keeper/record-dir.h"
+#include "keeper/records.h"
 #include "wire/channel.h"
 
 enum { CREATE_TIMEOUT_US = 30 * G_USEC_PER_SEC };
@@ -28,15 +29,15 @@ make_record(Box *box)
     Keeper *keeper = box->keeper;
     BoxRecord record = {.version = BOX_RECORD_VERSION, .flags = box->request.flags, .born_us = box->born_us};
 
+    memcpy(record.id, box->id, sizeof record.id);
     box->slot = ids_take(&keeper->ids);
     if (box->slot < 0) {
         errno = EUSERS;
         return false;
     }
     box->holds |= HOLDS_SLOT;
-    record.slot = box->slot;
     record.id_base = ids_base_of(&keeper->ids, box->slot);
-    if (!record_make(keeper->boxes_fd, box->id, &record))
+    if (!records_set(keeper->records_fd, box->slot, &record))
         return false;
     box->holds |= HOLDS_RECORD;
     FAILPOINT("create-record");
@@ -101,14 +102,15 @@ spawn(Box *box)
 }
 
 void
-box_create_on_disk(Box *box, int error, int mount_fd)
+box_create_on_disk(Box *box, int error, DiskFds fds)
 {
     box->holds &= ~(unsigned)HOLDS_DISK_JOB;
     if (error != 0) {
         box_fail(box, STAGE_DISK, error);
         return;
     }
-    box->disk_mount_fd = mount_fd;
+    box->disk_mount_fd = fds.mount;
+    box->disk_image_fd = fds.image;
     box->holds |= HOLDS_DISK;
     FAILPOINT("create-disk");
     if (box->state == BOX_CREATING)
@@ -122,15 +124,15 @@ take_disk(Box *box)
 {
     const KeeperRequest *r = &box->request;
     DiskShape shape = {.bytes = r->limits.disk_bytes, .inodes = r->limits.inodes};
-    int mount_fd = -1;
+    DiskFds fds;
 
     box->holds |= HOLDS_DISK_JOB;
-    switch (disks_take(box->keeper->disks, box->id, shape, (r->flags & KEEPER_KEEP_DISK) != 0, &mount_fd)) {
+    switch (disks_take(box->keeper->disks, box->id, shape, (r->flags & KEEPER_KEEP_DISK) != 0, &fds)) {
     case DISK_TAKEN:
-        box_create_on_disk(box, 0, mount_fd);
+        box_create_on_disk(box, 0, fds);
         break;
     case DISK_REFUSED:
-        box_create_on_disk(box, errno, -1);
+        box_create_on_disk(box, errno, fds);
         break;
     case DISK_LATER:
         break;

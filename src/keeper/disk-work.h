@@ -1,32 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What a forked helper does to disks, so that the keeper never waits for one.  Names are below
- * the state folder. */
-typedef struct DiskShape {
-    uint64_t bytes;
-    uint32_t inodes;
-} DiskShape;
+#include "keeper/disk-image.h"
 
-enum { DISK_NAME_MAX = 79 };
+/* What a forked helper does to disks, so that the keeper never waits for one.
+ *
+ * The image of a disk that is thrown away has no name: it is there as long as somebody has it
+ * open, and a kill -9 of everybody leaves nothing.  The keeper holds it beside the mount, so that
+ * the end of the mount is not the end of the file: giving back a gigabyte takes the host longer
+ * than everything else. */
+typedef struct DiskFds {
+    int mount; /* attached nowhere: it ends with the last fd */
+    int image;
+} DiskFds;
 
 typedef struct DiskWork {
     int state_fd;
-    const char *state_dir;
     DiskShape shape;
-    uint32_t owner; /* the id of root on it */
-    char image[DISK_NAME_MAX + 1];
-    char kept[DISK_NAME_MAX + 1]; /* make: begin with this one if it is there; end: keep it so */
-    bool golden;                  /* make: copy from the shape's golden image, made if missing */
-    int dir_fd;                   /* end: of the mounted disk */
+    uint32_t owner;               /* the id of root on it */
+    char kept[DISK_NAME_MAX + 1]; /* the file below the state folder; "": thrown away */
+    bool golden;                  /* make: copy from the shape's golden image */
+    int dir_fd;                   /* end: of the mounted disk; closed */
 } DiskWork;
 
-/* 0, or an errno.  The mount is attached nowhere: it ends with the last fd. */
-int disk_work_make(const DiskWork *work, int *ret_mount_fd);
+/* 0, or an errno. */
+int disk_work_make(const DiskWork *work, DiskFds *ret_fds);
 int disk_work_end(const DiskWork *work);
+
+/* Nothing is written to the disk any more, and whoever waits for that fails: else the end of the
+ * box's overlay would first write a gigabyte that nobody will read. */
+void disk_stop(int dir_fd);
 
 /* A disk in memory, for a keeper that may not mount images; quick enough to need no helper. */
 int disk_make_memory(const DiskShape *shape, uint32_t owner, int *ret_mount_fd);

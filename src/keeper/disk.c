@@ -1,61 +1,63 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Jobs wait in a list, the oldest first; some of them run.  A job is done when its helper has
- * ended: what it found is then in its socket.  Jobs carry a box's id, never the box, which may
- * be gone by then. */
+/* Jobs wait in a list, the oldest first; some of them run.  A helper tells what it found over
+ * its socket and may then still have to give back the image; its job, and its place among those
+ * that run, go when it has ended.  Jobs carry a box's id, never the box, which may be gone by
+ * then. */
 #include "keeper/disk.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/failpoint.h"
-#include "base/id.h"
 #include "keeper/fork.h"
 #include "wire/channel.h"
 
-enum { RUNNING_MAX = 4, POOL_NAME_BYTES = 8 };
+enum { RUNNING_MAX = 4, FAILURES_MAX = 3, REFILL_DELAY_US = 20 * 1000 };
 
 typedef struct Job {
     struct Job *next;
     Disks *disks;
     DiskJobKind kind;
-    char box[KEEPER_ID_LEN + 1]; /* "": for the pool */
+    char box[KEEPER_ID_LEN + 1]; /* "": of the pool */
     DiskWork work;
-    int pidfd; /* -1: waiting */
+    int image_fd; /* end: given back last */
+    int pidfd;    /* -1: waiting */
     int socket;
-    Watch watch;
+    bool told;
+    Watch result_watch, end_watch;
 } Job;
 
 typedef struct Ready {
     struct Ready *next;
-    char image[DISK_NAME_MAX + 1];
-    int mount_fd;
+    DiskFds fds;
 } Ready;
 
 struct Disks {
     DisksSpec spec;
     Job *jobs;
     unsigned n_running;
-    unsigned n_pool_jobs;
+    unsigned n_pool_jobs; /* that make one */
     Ready *ready;
     uint32_t n_ready;
     DiskShape shape;
     uint32_t want;
     unsigned pool_failures; /* in a row */
+    int64_t refill_us;
 };
 
 typedef struct JobResult {
     int32_t error;
 } JobResult;
 
-static void refill(Disks *disks);
+static const DiskFds no_fds = {.mount = -1, .image = -1};
+
 static void start_jobs(Disks *disks);
 
 Disks *
@@ -68,29 +70,23 @@ disks_new(const DisksSpec *spec)
 }
 
 static void
-job_free(Job *job)
+close_fd(int *fd)
 {
-    if (job->pidfd >= 0)
-        close(job->pidfd);
-    if (job->socket >= 0)
-        close(job->socket);
-    if (job->work.dir_fd >= 0)
-        close(job->work.dir_fd);
-    g_free(job);
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
 }
 
 static void
-drop_ready(Disks *disks)
+job_free(Job *job)
 {
-    while (disks->ready != NULL) {
-        Ready *ready = disks->ready;
-
-        disks->ready = ready->next;
-        (void)unlinkat(disks->spec.state_fd, ready->image, 0);
-        close(ready->mount_fd);
-        g_free(ready);
-    }
-    disks->n_ready = 0;
+    loop_remove(job->disks->spec.loop, &job->result_watch);
+    loop_remove(job->disks->spec.loop, &job->end_watch);
+    close_fd(&job->pidfd);
+    close_fd(&job->socket);
+    close_fd(&job->work.dir_fd);
+    close_fd(&job->image_fd);
+    g_free(job);
 }
 
 void
@@ -101,10 +97,17 @@ disks_free(Disks *disks)
 
         disks->jobs = job->next;
         /* Helpers die with us. */
-        loop_remove(disks->spec.loop, &job->watch);
         job_free(job);
     }
-    drop_ready(disks);
+    while (disks->ready != NULL) {
+        Ready *ready = disks->ready;
+
+        disks->ready = ready->next;
+        disk_stop(ready->fds.mount);
+        close_fd(&ready->fds.mount);
+        close_fd(&ready->fds.image);
+        g_free(ready);
+    }
     g_free(disks);
 }
 
@@ -115,13 +118,10 @@ job_new(Disks *disks, DiskJobKind kind, const char *box)
 
     job->disks = disks;
     job->kind = kind;
-    job->pidfd = job->socket = -1;
-    job->watch = (Watch)WATCH_INIT;
+    job->pidfd = job->socket = job->image_fd = -1;
+    job->result_watch = job->end_watch = (Watch)WATCH_INIT;
     g_strlcpy(job->box, box, sizeof job->box);
-    job->work = (DiskWork){.state_fd = disks->spec.state_fd,
-                           .state_dir = disks->spec.state_dir,
-                           .owner = disks->spec.owner,
-                           .dir_fd = -1};
+    job->work = (DiskWork){.state_fd = disks->spec.state_fd, .owner = disks->spec.owner, .dir_fd = -1};
     return job;
 }
 
@@ -139,29 +139,21 @@ job_queue(Disks *disks, Job *job)
 _Noreturn static void
 run_job(const Job *job, int socket)
 {
-    int keep[] = {STDERR_FILENO, socket, job->work.state_fd, job->work.dir_fd};
-    int mount_fd = -1;
+    int keep[] = {STDERR_FILENO, socket, job->work.state_fd, job->work.dir_fd, job->image_fd};
+    DiskFds fds = no_fds;
     JobResult result;
 
-    fork_detach(keep, job->work.dir_fd < 0 ? 3 : 4);
+    fork_detach(keep, job->kind == DISK_JOB_MAKE ? 3 : 5);
     /* The last close of a disk is the slow one; it has to be ours, not the keeper's. */
     (void)poll(&(struct pollfd){.fd = socket, .events = POLLRDHUP}, 1, -1);
-    result.error = job->kind == DISK_JOB_MAKE ? disk_work_make(&job->work, &mount_fd)
-                                              : disk_work_end(&job->work);
+    result.error = job->kind == DISK_JOB_MAKE ? disk_work_make(&job->work, &fds) : disk_work_end(&job->work);
     FAILPOINT("disk-helper");
-    _exit(channel_send(socket, &result, sizeof result, &mount_fd, mount_fd >= 0 ? 1 : 0) == 0 ? 0 : 1);
-}
+    bool sent = channel_send(socket, &result, sizeof result, &fds.mount, fds.mount >= 0 ? 2 : 0) == 0;
 
-static void
-add_ready(Disks *disks, const Job *job, int mount_fd)
-{
-    Ready *ready = g_new0(Ready, 1);
-
-    g_strlcpy(ready->image, job->work.image, sizeof ready->image);
-    ready->mount_fd = mount_fd;
-    ready->next = disks->ready;
-    disks->ready = ready;
-    disks->n_ready++;
+    FAILPOINT("disk-release");
+    if (job->image_fd >= 0)
+        close(job->image_fd);
+    _exit(sent ? 0 : 1);
 }
 
 static bool
@@ -170,28 +162,63 @@ same_shape(DiskShape a, DiskShape b)
     return a.bytes == b.bytes && a.inodes == b.inodes;
 }
 
+/* In a helper: what the box or nobody wrote is not waited for. */
 static void
-pool_job_done(Disks *disks, const Job *job, int error, int mount_fd)
+drop(Disks *disks, DiskFds fds)
 {
-    disks->n_pool_jobs--;
-    disks->pool_failures = error == 0 ? 0 : disks->pool_failures + 1;
-    if (error == 0 && same_shape(job->work.shape, disks->shape) && disks->n_ready < disks->want) {
-        add_ready(disks, job, mount_fd);
-        return;
-    }
-    (void)unlinkat(disks->spec.state_fd, job->work.image, 0);
-    if (mount_fd >= 0)
-        close(mount_fd);
+    Job *job = job_new(disks, DISK_JOB_END, "");
+
+    job->work.dir_fd = fds.mount;
+    job->image_fd = fds.image;
+    job_queue(disks, job);
 }
 
 static void
-job_unlink(Disks *disks, Job *job)
+pool_job_done(Disks *disks, const Job *job, int error, DiskFds fds)
 {
-    Job **at = &disks->jobs;
+    if (job->kind == DISK_JOB_END)
+        return;
+    disks->n_pool_jobs--;
+    disks->pool_failures = error == 0 ? 0 : disks->pool_failures + 1;
+    if (error != 0)
+        return;
+    if (!same_shape(job->work.shape, disks->shape) || disks->n_ready >= disks->want) {
+        drop(disks, fds);
+        return;
+    }
+    Ready *ready = g_new0(Ready, 1);
 
-    while (*at != job)
-        at = &(*at)->next;
-    *at = job->next;
+    ready->fds = fds;
+    ready->next = disks->ready;
+    disks->ready = ready;
+    disks->n_ready++;
+}
+
+/* What it found; nothing, when it has ended without a word. */
+static void
+take_result(Job *job)
+{
+    Disks *disks = job->disks;
+    JobResult result = {.error = EIO};
+    int fds[2] = {-1, -1};
+    size_t n_fds = 2;
+
+    loop_remove(disks->spec.loop, &job->result_watch);
+    job->told = true;
+    if (channel_recv(job->socket, &result, sizeof result, fds, &n_fds) != sizeof result)
+        result.error = EIO;
+    DiskFds made = n_fds == 2 ? (DiskFds){.mount = fds[0], .image = fds[1]} : no_fds;
+
+    if (job->box[0] == '\0')
+        pool_job_done(disks, job, result.error, made);
+    else
+        disks->spec.on_done(disks->spec.ctx, job->kind, job->box, result.error, made);
+}
+
+static void
+on_result(void *ctx, uint32_t events)
+{
+    take_result(ctx);
 }
 
 static void
@@ -199,24 +226,17 @@ on_helper_end(void *ctx, uint32_t events)
 {
     Job *job = ctx;
     Disks *disks = job->disks;
-    JobResult result = {.error = EIO};
-    int mount_fd = -1;
-    size_t n_fds = 1;
+    Job **at = &disks->jobs;
 
-    loop_remove(disks->spec.loop, &job->watch);
+    loop_remove(disks->spec.loop, &job->end_watch);
     (void)fork_reap(job->pidfd);
-    if (channel_recv(job->socket, &result, sizeof result, &mount_fd, &n_fds) != sizeof result)
-        result.error = EIO;
-    if (n_fds == 0)
-        mount_fd = -1;
     disks->n_running--;
-    job_unlink(disks, job);
-    if (job->box[0] == '\0')
-        pool_job_done(disks, job, result.error, mount_fd);
-    else
-        disks->spec.on_done(disks->spec.ctx, job->kind, job->box, result.error, mount_fd);
+    if (!job->told)
+        take_result(job);
+    while (*at != job)
+        at = &(*at)->next;
+    *at = job->next;
     job_free(job);
-    refill(disks);
     start_jobs(disks);
 }
 
@@ -237,19 +257,19 @@ job_start(Disks *disks, Job *job)
     job->socket = pair[0];
     if (pid < 0) {
         job->pidfd = -1;
-        close(pair[0]);
-        job->socket = -1;
+        close_fd(&job->socket);
         errno = saved;
         return false;
     }
-    job->watch = (Watch){.fd = -1, .func = on_helper_end, .ctx = job};
     /* The helper has its own. */
-    if (job->work.dir_fd >= 0)
-        close(job->work.dir_fd);
-    job->work.dir_fd = -1;
+    close_fd(&job->work.dir_fd);
+    close_fd(&job->image_fd);
     (void)shutdown(job->socket, SHUT_WR);
     disks->n_running++;
-    g_assert(loop_add(disks->spec.loop, &job->watch, job->pidfd, EPOLLIN));
+    job->result_watch = (Watch){.fd = -1, .func = on_result, .ctx = job};
+    job->end_watch = (Watch){.fd = -1, .func = on_helper_end, .ctx = job};
+    g_assert(loop_add(disks->spec.loop, &job->result_watch, job->socket, EPOLLIN));
+    g_assert(loop_add(disks->spec.loop, &job->end_watch, job->pidfd, EPOLLIN));
     return true;
 }
 
@@ -282,20 +302,25 @@ start_jobs(Disks *disks)
     }
 }
 
-static void
-refill(Disks *disks)
+static bool
+lacks_ready(const Disks *disks)
 {
-    enum { FAILURES_MAX = 3 };
+    return !disks->spec.in_memory && disks->pool_failures < FAILURES_MAX &&
+           disks->n_pool_jobs < RUNNING_MAX && disks->n_ready + disks->n_pool_jobs < disks->want;
+}
 
-    if (disks->spec.in_memory)
-        return;
-    while (disks->pool_failures < FAILURES_MAX && disks->n_pool_jobs < RUNNING_MAX &&
-           disks->n_ready + disks->n_pool_jobs < disks->want) {
+int64_t
+disks_due_us(const Disks *disks)
+{
+    return lacks_ready(disks) ? disks->refill_us : INT64_MAX;
+}
+
+void
+disks_refill(Disks *disks)
+{
+    while (lacks_ready(disks)) {
         Job *job = job_new(disks, DISK_JOB_MAKE, "");
-        char name[2 * POOL_NAME_BYTES + 1];
 
-        id_random_hex(name, POOL_NAME_BYTES);
-        snprintf(job->work.image, sizeof job->work.image, "pool/%s.img", name);
         job->work.shape = disks->shape;
         job->work.golden = true;
         disks->n_pool_jobs++;
@@ -306,24 +331,20 @@ refill(Disks *disks)
 void
 disks_prepare(Disks *disks, DiskShape shape, uint32_t count)
 {
-    if (!same_shape(shape, disks->shape) || count < disks->n_ready)
-        drop_ready(disks);
+    bool other = !same_shape(shape, disks->shape);
+
     disks->shape = shape;
     disks->want = count;
+    while (disks->ready != NULL && (other || disks->n_ready > count)) {
+        Ready *ready = disks->ready;
+
+        disks->ready = ready->next;
+        disks->n_ready--;
+        drop(disks, ready->fds);
+        g_free(ready);
+    }
     disks->pool_failures = 0;
-    refill(disks);
-}
-
-uint32_t
-disks_ready(const Disks *disks)
-{
-    return disks->n_ready;
-}
-
-static void
-box_image(const char *box, char ret_name[DISK_NAME_MAX + 1])
-{
-    snprintf(ret_name, DISK_NAME_MAX + 1, "boxes/%s/disk.img", box);
+    disks->refill_us = 0;
 }
 
 static void
@@ -332,40 +353,28 @@ kept_image(const char *box, char ret_name[DISK_NAME_MAX + 1])
     snprintf(ret_name, DISK_NAME_MAX + 1, "kept/%s.img", box);
 }
 
-static DiskTake
-take_ready(Disks *disks, const char *box, int *ret_mount_fd)
-{
-    Ready *ready = disks->ready;
-    char image[DISK_NAME_MAX + 1];
-
-    box_image(box, image);
-    if (renameat(disks->spec.state_fd, ready->image, disks->spec.state_fd, image) < 0)
-        return DISK_REFUSED;
-    *ret_mount_fd = ready->mount_fd;
-    disks->ready = ready->next;
-    disks->n_ready--;
-    g_free(ready);
-    return DISK_TAKEN;
-}
-
 DiskTake
-disks_take(Disks *disks, const char *box, DiskShape shape, bool keep, int *ret_mount_fd)
+disks_take(Disks *disks, const char *box, DiskShape shape, bool keep, DiskFds *ret_fds)
 {
+    *ret_fds = no_fds;
     if (disks->spec.in_memory) {
-        errno = keep ? EOPNOTSUPP : disk_make_memory(&shape, disks->spec.owner, ret_mount_fd);
+        errno = keep ? EOPNOTSUPP : disk_make_memory(&shape, disks->spec.owner, &ret_fds->mount);
         return errno == 0 ? DISK_TAKEN : DISK_REFUSED;
     }
+    disks->refill_us = clock_mono_us() + REFILL_DELAY_US;
     if (!keep && disks->ready != NULL && same_shape(shape, disks->shape)) {
-        DiskTake took = take_ready(disks, box, ret_mount_fd);
+        Ready *ready = disks->ready;
 
-        refill(disks);
-        return took;
+        *ret_fds = ready->fds;
+        disks->ready = ready->next;
+        disks->n_ready--;
+        g_free(ready);
+        return DISK_TAKEN;
     }
     Job *job = job_new(disks, DISK_JOB_MAKE, box);
 
     job->work.shape = shape;
     job->work.golden = same_shape(shape, disks->shape);
-    box_image(box, job->work.image);
     if (keep)
         kept_image(box, job->work.kept);
     job_queue(disks, job);
@@ -373,7 +382,7 @@ disks_take(Disks *disks, const char *box, DiskShape shape, bool keep, int *ret_m
 }
 
 bool
-disks_end(Disks *disks, const char *box, int dir_fd, bool keep)
+disks_end(Disks *disks, const char *box, int dir_fd, int image_fd, bool keep)
 {
     if (disks->spec.in_memory) {
         close(dir_fd);
@@ -382,7 +391,7 @@ disks_end(Disks *disks, const char *box, int dir_fd, bool keep)
     Job *job = job_new(disks, DISK_JOB_END, box);
 
     job->work.dir_fd = dir_fd;
-    box_image(box, job->work.image);
+    job->image_fd = image_fd;
     if (keep)
         kept_image(box, job->work.kept);
     job_queue(disks, job);
@@ -399,15 +408,7 @@ disks_forget(Disks *disks, const char *box)
 }
 
 bool
-disks_know(const Disks *disks, const char *name)
+disks_busy(const Disks *disks)
 {
-    for (const Ready *ready = disks->ready; ready != NULL; ready = ready->next) {
-        if (strcmp(ready->image + strlen("pool/"), name) == 0)
-            return true;
-    }
-    for (const Job *job = disks->jobs; job != NULL; job = job->next) {
-        if (job->box[0] == '\0' && strcmp(job->work.image + strlen("pool/"), name) == 0)
-            return true;
-    }
-    return false;
+    return disks->jobs != NULL;
 }

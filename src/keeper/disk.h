@@ -8,18 +8,17 @@
 #include "wire/record.h"
 
 /* The disks of boxes: an ext4 image each, mounted by a helper, or memory where images cannot
- * be mounted.  Images of one shape are kept ready. */
+ * be mounted.  Disks of one shape are kept ready. */
 typedef struct Disks Disks;
 
 typedef enum DiskJobKind { DISK_JOB_MAKE, DISK_JOB_END } DiskJobKind;
 
-/* `mount_fd` is the callee's, -1 unless a disk was made. */
-typedef void (*DiskDoneFunc)(void *ctx, DiskJobKind kind, const char *box, int error, int mount_fd);
+/* `fds` are the callee's, -1 unless a disk was made. */
+typedef void (*DiskDoneFunc)(void *ctx, DiskJobKind kind, const char *box, int error, DiskFds fds);
 
 typedef struct DisksSpec {
     Loop *loop;
-    int state_fd; /* borrowed, as are the others */
-    const char *state_dir;
+    int state_fd; /* borrowed */
     bool in_memory;
     uint32_t owner; /* the id of root on disks */
     DiskDoneFunc on_done;
@@ -27,20 +26,24 @@ typedef struct DisksSpec {
 } DisksSpec;
 
 Disks *disks_new(const DisksSpec *spec);
-/* Helpers that run are ended; ready images go. */
+/* Helpers that run are ended; ready disks go. */
 void disks_free(Disks *disks);
 
 /* Have this many of a shape ready; those of another shape are dropped. */
 void disks_prepare(Disks *disks, DiskShape shape, uint32_t count);
-uint32_t disks_ready(const Disks *disks);
+/* Missing ready disks are made a moment after the last was taken, so that this work does not
+ * compete with the boxes that took them: when disks_due_us() (CLOCK_MONOTONIC) has come, or
+ * INT64_MAX. */
+int64_t disks_due_us(const Disks *disks);
+void disks_refill(Disks *disks);
 
 typedef enum DiskTake { DISK_TAKEN, DISK_LATER, DISK_REFUSED } DiskTake;
-/* TAKEN: `ret_mount_fd` is the caller's.  LATER: on_done will be called.  REFUSED: errno. */
-DiskTake disks_take(Disks *disks, const char *box, DiskShape shape, bool keep, int *ret_mount_fd);
+/* TAKEN: `ret_fds` are the caller's.  LATER: on_done will be called.  REFUSED: errno. */
+DiskTake disks_take(Disks *disks, const char *box, DiskShape shape, bool keep, DiskFds *ret_fds);
 
-/* Takes `dir_fd`.  True: it is gone.  False: on_done will be called when it is gone, or kept. */
-bool disks_end(Disks *disks, const char *box, int dir_fd, bool keep);
+/* Takes both.  True: it is gone.  False: on_done will be called when it is unmounted. */
+bool disks_end(Disks *disks, const char *box, int dir_fd, int image_fd, bool keep);
 /* Of a box that is no more. */
 bool disks_forget(Disks *disks, const char *box);
-/* Whether the keeper knows this file of the pool folder. */
-bool disks_know(const Disks *disks, const char *name);
+/* Whether a helper works: files without a meaning yet are its. */
+bool disks_busy(const Disks *disks);

@@ -19,9 +19,9 @@
  *     lock          held by the keeper that uses the folder
  *     instance      a random name; our cgroups carry it
  *     groups        folders of our cgroups, those of earlier starts too
- *     boxes/ID/     a box: its record and its disk
- *     kept/ID.img   the disk of a box that is no more, where that was asked for
- *     pool/         disks nobody has yet
+ *     records       the boxes there are meant to be
+ *     kept/ID.img   the disk of a box, where keeping it was asked for
+ *     pool/         images until they are whole; then those that are thrown away have no name
  *     images/       empty disks to copy from
  *     stage/        where boxes build their root; mounted over in the keeper's own namespace */
 
@@ -39,7 +39,7 @@ struct Keeper {
     Box *boxes;
     uint32_t n_boxes;
 
-    int state_fd, boxes_fd, template_fd, init_fd, netns_fd, lock_fd;
+    int state_fd, records_fd, template_fd, init_fd, netns_fd, lock_fd;
     char *stage_dir;
     char *instance;
     FilterProgram filters[FILTER_PARTS];

@@ -28,6 +28,7 @@
 #include "base/path.h"
 #include "keeper/keeper.h"
 #include "keeper/reconcile.h"
+#include "keeper/records.h"
 #include "keeper/require.h"
 #include "keeper/stage.h"
 #include "keeper/userns.h"
@@ -61,14 +62,14 @@ open_dir(const char *path, int *ret_fd, GError **error)
 static bool
 make_dirs(Keeper *keeper, GError **error)
 {
-    static const char *const dirs[] = {"boxes", "kept", "pool", "images", "stage"};
+    static const char *const dirs[] = {"kept", "pool", "images", "stage"};
 
     for (size_t i = 0; i < G_N_ELEMENTS(dirs); i++) {
         if (mkdirat(keeper->state_fd, dirs[i], 0700) < 0 && errno != EEXIST)
             return err_errno(error, "make '%s/%s'", keeper->config.state_dir, dirs[i]);
     }
-    keeper->boxes_fd = openat(keeper->state_fd, "boxes", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    return keeper->boxes_fd >= 0 || err_errno(error, "open '%s/boxes'", keeper->config.state_dir);
+    keeper->records_fd = records_open(keeper->state_fd, keeper->config.id_ranges, error);
+    return keeper->records_fd >= 0;
 }
 
 static bool
@@ -204,7 +205,7 @@ open_groups(Keeper *keeper, GError **error)
 }
 
 static void
-on_disk_done(void *ctx, DiskJobKind kind, const char *id, int error, int mount_fd)
+on_disk_done(void *ctx, DiskJobKind kind, const char *id, int error, DiskFds fds)
 {
     Keeper *keeper = ctx;
     Box *box = box_find(keeper, id);
@@ -212,7 +213,7 @@ on_disk_done(void *ctx, DiskJobKind kind, const char *id, int error, int mount_f
     /* A box waits for its jobs. */
     g_assert(box != NULL);
     if (kind == DISK_JOB_MAKE) {
-        box_create_on_disk(box, error, mount_fd);
+        box_create_on_disk(box, error, fds);
         return;
     }
     if (error != 0)
@@ -226,7 +227,6 @@ open_disks(Keeper *keeper)
 {
     DisksSpec spec = {.loop = &keeper->loop,
                       .state_fd = keeper->state_fd,
-                      .state_dir = keeper->config.state_dir,
                       .in_memory = !keeper->privileged,
                       .owner = keeper->privileged ? keeper->config.template_base
                                                   : ids_base_of(&keeper->ids, 0),
@@ -304,6 +304,9 @@ watch_signals(Keeper *keeper, Signals *signals, GError **error)
 static int
 next_timeout_ms(const Keeper *keeper, int64_t due_us)
 {
+    int64_t refill_us = disks_due_us(keeper->disks);
+
+    due_us = MIN(due_us, refill_us);
     for (const Box *box = keeper->boxes; box != NULL; box = box->next) {
         if (box->state != BOX_RUNNING && box->deadline_us < due_us)
             due_us = box->deadline_us;
@@ -320,6 +323,8 @@ run(Keeper *keeper, const Signals *signals)
 
     while (!signals->stop && loop_turn(&keeper->loop, next_timeout_ms(keeper, due_us))) {
         box_check_deadlines(keeper);
+        if (keeper_mono_us() >= disks_due_us(keeper->disks))
+            disks_refill(keeper->disks);
         if (keeper_mono_us() >= due_us) {
             reconcile_again(keeper);
             due_us = keeper_mono_us() + RECONCILE_US;

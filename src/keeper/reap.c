@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "keeper/fork.h"
 #include "keeper/keeper.h"
-#include "keeper/record-dir.h"
+#include "keeper/records.h"
 
 enum {
     KILL_AGAIN_US = G_USEC_PER_SEC, /* a process in the kernel takes its time */
@@ -35,11 +35,15 @@ box_kill(Box *box)
 {
     if (box->state != BOX_KILLING)
         box_set_state(box, BOX_KILLING);
+    bool thrown_away = (box->request.flags & KEEPER_KEEP_DISK) == 0;
+
     if ((box->holds & HOLDS_PROCESS) != 0) {
         /* The end of pid 1 is the end of its pid namespace; the cgroup is there for what the
          * kernel is slow to notice. */
         (void)pidfd_send_signal(box->pidfd, SIGKILL, NULL, 0);
         (void)cgroup_kill(&box->keeper->groups, box->group);
+        if (thrown_away && box->disk_dir_fd >= 0 && box->disk_image_fd >= 0)
+            disk_stop(box->disk_dir_fd);
         FAILPOINT("kill-signal");
     }
     box->deadline_us = keeper_mono_us() + KILL_AGAIN_US;
@@ -99,7 +103,7 @@ give_up_disk(Box *box)
 
     box->disk_mount_fd = -1;
     box->holds &= ~(unsigned)HOLDS_DISK;
-    if (disks_end(box->keeper->disks, box->id, dir_fd, keep))
+    if (disks_end(box->keeper->disks, box->id, dir_fd, g_steal_fd(&box->disk_image_fd), keep))
         return true;
     box->holds |= HOLDS_DISK_JOB;
     return false;
@@ -132,8 +136,8 @@ box_clean(Box *box)
 
     if ((box->holds & (HOLDS_PROCESS | HOLDS_DISK_JOB)) != 0 || !give_up_group(box) || !give_up_disk(box))
         return;
-    if ((box->holds & HOLDS_RECORD) != 0 && !record_remove(keeper->boxes_fd, box->id))
-        log_warn("keeper", "a box's folder stays", log_str("box", box->id),
+    if ((box->holds & HOLDS_RECORD) != 0 && !records_wipe(keeper->records_fd, box->slot))
+        log_warn("keeper", "a box's record stays", log_str("box", box->id),
                  log_str("error", g_strerror(errno)));
     FAILPOINT("kill-record");
     if ((box->holds & HOLDS_SLOT) != 0)

@@ -19,7 +19,7 @@
 #include "base/log.h"
 #include "base/path.h"
 #include "keeper/keeper.h"
-#include "keeper/record-dir.h"
+#include "keeper/records.h"
 
 enum {
     END_WAIT_MS = 5000, /* for a process that was killed */
@@ -154,28 +154,24 @@ free_loop(void *ctx, int dir_fd, const char *name)
 }
 
 static void
-remove_folder(void *ctx, int dir_fd, const char *name)
+remove_file(void *ctx, int dir_fd, const char *name)
 {
-    Keeper *keeper = ctx;
-
-    if (strlen(name) == KEEPER_ID_LEN && box_find(keeper, name) == NULL)
-        (void)record_remove(keeper->boxes_fd, name);
+    (void)unlinkat(dir_fd, name, 0);
 }
 
+/* Their processes died with the keeper that held them, their cgroups are found by name. */
 static void
-remove_image(void *ctx, int dir_fd, const char *name)
+forget_boxes(const Keeper *keeper)
 {
-    const Keeper *keeper = ctx;
+    BoxRecord record;
+    int lost = 0;
 
-    if (keeper->disks == NULL || !disks_know(keeper->disks, name))
-        (void)unlinkat(dir_fd, name, 0);
-}
-
-static void
-remove_part(void *ctx, int dir_fd, const char *name)
-{
-    if (g_str_has_suffix(name, ".part"))
-        (void)unlinkat(dir_fd, name, 0);
+    for (int slot = 0; slot < (int)keeper->config.id_ranges; slot++) {
+        if (records_get(keeper->records_fd, slot, &record) && records_wipe(keeper->records_fd, slot))
+            lost++;
+    }
+    if (lost > 0)
+        log_warn("keeper", "boxes were lost with the keeper before this one", log_int("boxes", lost));
 }
 
 bool
@@ -185,9 +181,8 @@ reconcile_start(Keeper *keeper, const CgroupPlace *place, GError **error)
         return false;
     if (keeper->privileged)
         each_entry(AT_FDCWD, "/sys/block", free_loop, keeper);
-    each_entry(keeper->state_fd, "boxes", remove_folder, keeper);
-    each_entry(keeper->state_fd, "pool", remove_image, keeper);
-    each_entry(keeper->state_fd, "images", remove_part, keeper);
+    each_entry(keeper->state_fd, "pool", remove_file, NULL);
+    forget_boxes(keeper);
     return true;
 }
 
@@ -213,6 +208,6 @@ reconcile_again(Keeper *keeper)
         if (keeper->groups.fd[kind] >= 0)
             each_entry(keeper->groups.fd[kind], ".", remove_stray_group, keeper);
     }
-    each_entry(keeper->state_fd, "boxes", remove_folder, keeper);
-    each_entry(keeper->state_fd, "pool", remove_image, keeper);
+    if (!disks_busy(keeper->disks))
+        each_entry(keeper->state_fd, "pool", remove_file, NULL);
 }

@@ -19,6 +19,7 @@ HELLO, CREATE, KILL, FREEZE, THAW, STAT, LIST, PREPARE = range(1, 9)
 OK, BOX, FAILED, GONE, STATS, LISTED = range(64, 70)
 REQUEST = struct.Struct('<II24s64s1024sIIHHIQQIIII')
 ANSWER = struct.Struct('<II24sIIiiIIIIQQQQQIIq')
+RECORD = struct.Struct('<III20sq24x')
 FIELDS = ('verb serial box version stage error exit_code oom_kills degraded id_base frozen netns_cookie '
           'memory_bytes memory_peak_bytes cpu_us disk_bytes pids inodes born_us').split()
 KEEP_DISK, SUDO = 1, 2
@@ -114,6 +115,7 @@ class Keeper:
         env = {**os.environ, 'ASAN_OPTIONS': 'detect_leaks=1:abort_on_error=1'}
         if fail_at:
             env['COOP_FAIL_AT'] = fail_at
+        self.prepared = 0
         self.process = subprocess.Popen(
             [*self.prefix, os.environ['COOP_KEEPER'], '--socket', self.socket_path, '--state', self.state,
              '--templates', self.store, '--init', self.init, '--id-base', str(ID_BASE),
@@ -166,6 +168,7 @@ class Keeper:
         return answer
 
     def prepare(self, count, **limits):
+        self.prepared = count
         assert self.call(PREPARE, count=count, **limits)[0].verb == OK
 
     @property
@@ -214,24 +217,36 @@ def processes_of(keeper, base=ID_BASE, ranges=4096):
     return found
 
 
-def leftovers(keeper, of_keeper=True):
-    """What there is of boxes on the host; of_keeper: and of a keeper that has ended."""
+def records_of(keeper):
+    """Ids of the boxes that are meant to be."""
+    file = keeper.state / 'records'
+    records = RECORD.iter_unpack(file.read_bytes()) if file.exists() else ()
+    return [box.decode() for version, _, _, box, _ in records if version]
+
+
+def loops_of(keeper):
     found = []
     for loop in pathlib.Path('/sys/block').glob('loop*/loop/backing_file'):
         try:
-            image = loop.read_text()
+            image = loop.read_text().strip()
         except OSError:
             continue
-        if image.startswith(str(keeper.state) + ('/' if of_keeper else '/boxes/')):
-            found.append(image.strip())
+        found += [image] if image.startswith(f'{keeper.state}/') else []
+    return found
+
+
+def leftovers(keeper, of_keeper=True):
+    """What there is of boxes on the host; of_keeper: and of a keeper that has ended."""
+    found = records_of(keeper)
+    # Disks that are ready are attached too.
+    images = loops_of(keeper)
+    found += images if of_keeper or len(images) > keeper.prepared else []
     found += [line for line in pathlib.Path('/proc/self/mountinfo').read_text().splitlines()
               if str(keeper.state) in line]
     for group in groups_of(keeper):
         found += [group] if of_keeper else [f.path for f in os.scandir(group) if f.is_dir()]
     found += processes_of(keeper)
-    for folder in ('boxes', 'pool') if of_keeper else ('boxes',):
-        found += [str(path) for path in (keeper.state / folder).iterdir()] if (keeper.state / folder).exists() else []
-    return found
+    return found + [str(path) for path in (keeper.state / 'pool').iterdir()] if of_keeper else found
 
 
 def wait_until(check, message):

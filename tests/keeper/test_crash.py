@@ -70,6 +70,50 @@ def test_killed_while_killing(make_keeper, stage):
     start_again(keeper)
 
 
+def test_ready_disks_have_no_name(keeper):
+    """Whoever holds them can be killed: nobody has to clean up."""
+    keeper.prepare(3)
+    boxes.wait_until(lambda: len(boxes.loops_of(keeper)) != 3 or list((keeper.state / 'pool').iterdir()), 'ready disks')
+    assert all(image.endswith(' (deleted)') for image in boxes.loops_of(keeper))
+    keeper.prepare(1)
+    boxes.wait_until(lambda: len(boxes.loops_of(keeper)) != 1, 'dropped disks')
+    keeper.prepare(2, disk=32 * boxes.MIB)
+    boxes.wait_until(lambda: len(boxes.loops_of(keeper)) != 2, 'disks of another shape')
+    keeper.end(signal.SIGKILL)
+    boxes.wait_until(lambda: boxes.loops_of(keeper), 'disks without a keeper')
+
+
+@needs_failpoints
+def test_helper_killed_while_giving_back(make_keeper):
+    keeper = make_keeper()
+    keeper.end()
+    keeper.start(fail_at='disk-release:2')
+    box = keeper.create()
+    box.run('/bin/probe', 'disk')
+    assert keeper.kill_box(box).exit_code == 137
+    boxes.nothing_left(keeper)
+    keeper.kill_box(keeper.create())
+    boxes.nothing_left(keeper)
+
+
+@needs_failpoints
+def test_kept_disk_outlives_a_crash(make_keeper):
+    keeper = make_keeper()
+    keeper.end()
+    keeper.start(fail_at='kill-signal')
+    box = keeper.create(flags=boxes.KEEP_DISK)
+    assert box.run('/bin/probe', 'write', '/tmp/note', 'remember')[0] == 0
+    keeper.ask(KILL, box.id)
+    keeper.died()
+    boxes.wait_until(lambda: boxes.loops_of(keeper), 'disks without a keeper')
+    keeper.start()
+    again = keeper.create(box=box.id, flags=boxes.KEEP_DISK)
+    assert again.run('/bin/probe', 'cat', '/tmp/note') == (0, 'remember')
+    keeper.kill_box(again)
+    assert keeper.call(KILL, box.id)[0].verb == boxes.GONE
+    assert os.listdir(keeper.state / 'kept') == []
+
+
 @needs_failpoints
 def test_disk_helper_killed(make_keeper):
     keeper = make_keeper()

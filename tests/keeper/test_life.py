@@ -116,7 +116,7 @@ def test_server_comes_back(keeper):
     keeper.sock.close()
     keeper.sock = None
     ended.channel.send(b'q\x05')
-    boxes.wait_until(lambda: (keeper.state / 'boxes' / ended.id).exists(), 'the folder')
+    boxes.wait_until(lambda: ended.id in boxes.records_of(keeper), 'the record')
     keeper.connect()
     serial = keeper.ask(LIST)
     seen, gone = {}, {}

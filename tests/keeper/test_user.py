@@ -101,7 +101,7 @@ def test_life(keeper):
     held = [keeper.create() for _ in range(10)]
     for box in held[:5]:
         keeper.kill_box(box)
-    assert os.listdir(keeper.state / 'boxes') != []
+    assert len(boxes.records_of(keeper)) == 5
     if keeper.call(boxes.HELLO, count=1)[0].degraded & FREEZE_MISSING:
         assert keeper.call(FREEZE, held[5].id)[0].verb == FAILED
     pids = [box.pid for box in held[5:]]
@@ -109,6 +109,6 @@ def test_life(keeper):
     keeper.end(signal.SIGKILL)
     boxes.wait_until(lambda: [pid for pid in pids if os.path.exists(f'/proc/{pid}/exe')], 'boxes outlive the keeper')
     keeper.start()
-    assert os.listdir(keeper.state / 'boxes') == []
+    assert boxes.records_of(keeper) == []
     keeper.kill_box(keeper.create())
     assert keeper.end() == 0

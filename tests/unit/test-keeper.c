@@ -10,7 +10,7 @@
 #include "keeper/box.h"
 #include "keeper/cgroup-find.h"
 #include "keeper/ids.h"
-#include "keeper/record-dir.h"
+#include "keeper/records.h"
 #include "keeper/userns.h"
 
 static void
@@ -193,24 +193,31 @@ static void
 test_records(void)
 {
     g_autofree char *dir = g_dir_make_tmp("coop-record-XXXXXX", NULL);
-    autofd fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    BoxRecord record = {.version = BOX_RECORD_VERSION, .slot = 7, .id_base = 9, .born_us = 11};
+    g_autofree char *file = g_strconcat(dir, "/records", NULL);
+    autofd dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    BoxRecord record = {.version = BOX_RECORD_VERSION, .id_base = 9, .born_us = 11};
     BoxRecord back = {0};
-    g_autofree char *file = g_strconcat(dir, "/box/record", NULL);
+    autofd fd = records_open(dir_fd, 4, NULL);
 
-    g_assert_true(record_make(fd, "box", &record));
-    g_assert_false(record_make(fd, "box", &record));
-    g_assert_true(record_read(fd, "box", &back));
+    memcpy(record.id, "abcdefghijklmnopqrst", sizeof record.id);
+    g_assert_cmpint(fd, >=, 0);
+    g_assert_true(records_set(fd, 3, &record));
+    g_assert_true(records_get(fd, 3, &back));
     g_assert_cmpmem(&back, sizeof back, &record, sizeof record);
-    g_assert_true(g_file_set_contents(file, "short", -1, NULL));
-    g_assert_false(record_read(fd, "box", &back));
-    g_assert_true(record_remove(fd, "box"));
-    g_assert_true(record_remove(fd, "box"));
-    g_assert_false(record_read(fd, "box", &back));
-    /* A link in the place of a folder is not followed. */
-    g_assert_cmpint(symlinkat(dir, fd, "link"), ==, 0);
-    g_assert_false(record_remove(fd, "link"));
-    g_assert_cmpint(unlinkat(fd, "link", 0), ==, 0);
+    g_assert_false(records_get(fd, 2, &back));
+    g_assert_false(records_get(fd, 4, &back));
+    autofd again = records_open(dir_fd, 8, NULL);
+
+    /* Another start with more slots finds what was there. */
+    g_assert_true(records_get(again, 3, &back));
+    g_assert_false(records_get(again, 7, &back));
+    g_assert_true(records_wipe(again, 3));
+    g_assert_false(records_get(fd, 3, &back));
+    g_assert_cmpint(g_unlink(file), ==, 0);
+    /* A link in its place is not followed. */
+    g_assert_cmpint(symlinkat("/dev/null", dir_fd, "records"), ==, 0);
+    g_assert_cmpint(records_open(dir_fd, 4, NULL), <, 0);
+    g_assert_cmpint(g_unlink(file), ==, 0);
     g_assert_cmpint(g_rmdir(dir), ==, 0);
 }
 
