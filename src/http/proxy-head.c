@@ -212,8 +212,19 @@ is_passed_on(const HttpHead *head, const char *name)
     return !is_hop_header(name) && !is_listed(answer_names, name) && !answer_connection_names(head, name);
 }
 
+static void
+pass_on(HttpRequest *request, const char *name, const char *value, ProxyJudge judge)
+{
+    g_autofree char *judged = judge != NULL ? judge(name, value) : NULL;
+
+    if (judge == NULL)
+        http_response_header(request, name, value);
+    else if (judged != NULL)
+        http_response_header(request, name, judged);
+}
+
 bool
-proxy_copy_headers(HttpRequest *request, const HttpHead *head)
+proxy_copy_headers(HttpRequest *request, const HttpHead *head, ProxyJudge judge)
 {
     size_t total = 0;
 
@@ -231,7 +242,7 @@ proxy_copy_headers(HttpRequest *request, const HttpHead *head)
         const char *name = head->text + head->headers[i].name;
 
         if (is_passed_on(head, name))
-            http_response_header(request, name, head->text + head->headers[i].value);
+            pass_on(request, name, head->text + head->headers[i].value, judge);
     }
     return true;
 }

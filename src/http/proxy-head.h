@@ -17,6 +17,8 @@ bool proxy_wants_upgrade(const HttpRequest *request);
  * written, 431 when it does not fit into `out`. */
 int proxy_put_request(Buf *out, const HttpRequest *request, const HttpProxySpec *spec);
 
-/* Copies the headers of an upstream's answer to ours.  False: some of them cannot be passed
- * on, and none was. */
-bool proxy_copy_headers(HttpRequest *request, const HttpHead *head);
+typedef char *(*ProxyJudge)(const char *name, const char *value);
+
+/* Copies the headers of an upstream's answer to ours, as `judge` (NULL: nobody) lets them.
+ * False: some of them cannot be passed on, and none was. */
+bool proxy_copy_headers(HttpRequest *request, const HttpHead *head, ProxyJudge judge);

@@ -43,6 +43,7 @@ typedef struct Proxy {
     Buf *body_to; /* during a pull */
     ProxyState state;
     guint head_ms, stall_ms;
+    ProxyJudge judge;
     bool chunked;   /* the request's body is sent so */
     bool all_sent;  /* the request is complete in `out` */
     bool out_dead;  /* the upstream takes nothing more; it may have answered all the same */
@@ -254,7 +255,7 @@ begin_tunnel(Proxy *p, const HttpHead *head)
     const char *upgrade = http_head_find(head, "Upgrade");
 
     if (!proxy_wants_upgrade(p->request) || upgrade == NULL ||
-        g_ascii_strcasecmp(upgrade, "websocket") != 0 || !proxy_copy_headers(p->request, head)) {
+        g_ascii_strcasecmp(upgrade, "websocket") != 0 || !proxy_copy_headers(p->request, head, p->judge)) {
         refuse_nonsense(p);
         return;
     }
@@ -270,7 +271,7 @@ begin_answer(Proxy *p, const HttpHead *head)
 {
     bool bodyless = head->status == 204 || head->status == 304;
 
-    if (head->status < 200 || head->status > 599 || !proxy_copy_headers(p->request, head)) {
+    if (head->status < 200 || head->status > 599 || !proxy_copy_headers(p->request, head, p->judge)) {
         refuse_nonsense(p);
         return;
     }
@@ -442,6 +443,7 @@ proxy_new(HttpRequest *request, int fd, const HttpProxySpec *spec)
     p->parser = http_parser_new(HTTP_PARSE_RESPONSE, on_answer_body, p);
     p->head_ms = spec->head_ms > 0 ? spec->head_ms : HTTP_PROXY_HEAD_MS;
     p->stall_ms = spec->stall_ms > 0 ? spec->stall_ms : HTTP_PROXY_STALL_MS;
+    p->judge = spec->judge_answer;
     p->chunked = http_request_content_length(request) < 0;
     buf_init(&p->in, HTTP_READ_SIZE);
     buf_init(&p->out, HTTP_OUT_MAX);

@@ -25,6 +25,9 @@ typedef struct HttpProxySpec {
     const char *host;                /* NULL: the request's own */
     const char *const *drop_headers; /* more request headers to drop (credentials); NULL: none */
     const char *const *add_headers;  /* name, value, name, value, …, NULL */
+    /* Judges each header of the answer: NULL drops it, else this value goes on.  NULL: all go on
+     * as they are. */
+    char *(*judge_answer)(const char *name, const char *value);
     guint head_ms;  /* for the upstream to take what we have for it, and to answer; 0: 60 s */
     guint stall_ms; /* without a byte either way afterwards; 0: 10 min */
 } HttpProxySpec;

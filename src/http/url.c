@@ -50,6 +50,24 @@ url_decode(const char *text, size_t n, bool plus_is_space)
     return g_steal_pointer(&decoded);
 }
 
+char *
+url_encode_path(const char *bytes)
+{
+    static const char hex[] = "0123456789ABCDEF";
+    GString *text = g_string_new(NULL);
+
+    for (const guint8 *p = (const guint8 *)bytes; *p != '\0'; p++) {
+        if (g_ascii_isalnum(*p) || strchr("-._~/", *p) != NULL) {
+            g_string_append_c(text, (char)*p);
+            continue;
+        }
+        g_string_append_c(text, '%');
+        g_string_append_c(text, hex[*p >> 4]);
+        g_string_append_c(text, hex[*p & 15]);
+    }
+    return g_string_free(text, FALSE);
+}
+
 /* The next pair at `*cursor`; empty ones ("a=1&&b=2") are stepped over.  False: no more. */
 static bool
 next_pair(const char **cursor, Pair *ret_pair)
@@ -89,21 +107,8 @@ name_is(const Pair *pair, const char *name, bool *ret_same, GError **error)
     return true;
 }
 
-static bool
-decode_value(const Pair *pair, const char *name, char **ret_value, GError **error)
-{
-    g_autofree char *value = url_decode(pair->value, pair->value_len, true);
-
-    if (value == NULL)
-        return err_set(error, ERR_INVALID, "'%s' has a broken escape", name);
-    if (!g_utf8_validate(value, -1, NULL))
-        return err_set(error, ERR_INVALID, "'%s' is not valid UTF-8", name);
-    *ret_value = g_steal_pointer(&value);
-    return true;
-}
-
 bool
-url_query_get(const char *query, const char *name, char **ret_value, GError **error)
+url_query_get_bytes(const char *query, const char *name, char **ret_value, GError **error)
 {
     g_autofree char *value = NULL;
     const char *cursor = query != NULL ? query : "";
@@ -118,9 +123,23 @@ url_query_get(const char *query, const char *name, char **ret_value, GError **er
             continue;
         if (value != NULL)
             return err_set(error, ERR_INVALID, "'%s' is given more than once", name);
-        if (!decode_value(&pair, name, &value, error))
-            return false;
+        value = url_decode(pair.value, pair.value_len, true);
+        if (value == NULL)
+            return err_set(error, ERR_INVALID, "'%s' has a broken escape", name);
     }
+    *ret_value = g_steal_pointer(&value);
+    return true;
+}
+
+bool
+url_query_get(const char *query, const char *name, char **ret_value, GError **error)
+{
+    g_autofree char *value = NULL;
+
+    if (!url_query_get_bytes(query, name, &value, error))
+        return false;
+    if (value != NULL && !g_utf8_validate(value, -1, NULL))
+        return err_set(error, ERR_INVALID, "'%s' is not valid UTF-8", name);
     *ret_value = g_steal_pointer(&value);
     return true;
 }

@@ -273,6 +273,43 @@ test_answer_headers(void)
     proxy_test_clear(&t);
 }
 
+static char *
+judge(const char *name, const char *value)
+{
+    if (g_ascii_strcasecmp(name, "X-Drop") == 0)
+        return NULL;
+    return g_ascii_strcasecmp(name, "Set-Cookie") == 0 ? g_strconcat(value, "; Judged", NULL)
+                                                       : g_strdup(value);
+}
+
+static void
+test_answer_headers_are_judged(void)
+{
+    static const struct {
+        const char *request, *sent, *kept;
+    } cases[] = {
+        {GET,
+         "HTTP/1.1 200 OK\r\nx-drop: 1\r\nSet-Cookie: a\r\nX-Kept: k\r\nX-DROP: 2\r\n"
+         "Content-Length: 2\r\n\r\nok",
+         "Set-Cookie: a; Judged\r\nX-Kept: k\r\n\r\nok"},
+        {"GET / HTTP/1.1\r\nHost: h\r\n" UPGRADE_H "Upgrade: websocket\r\n\r\n",
+         "HTTP/1.1 101 Switching\r\nUpgrade: websocket\r\nX-Drop: 1\r\nSet-Cookie: b\r\n\r\nok",
+         "Set-Cookie: b; Judged\r\nUpgrade: websocket\r\n\r\nok"},
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        ProxyTest t;
+
+        proxy_test_init(&t, NULL);
+        t.spec.judge_answer = judge;
+        g_autofree char *head = proxy_ask_head(&t, cases[i].request);
+        client_sends(t.upstream, cases[i].sent);
+        g_autoptr(GString) answer = client_read(t.client, "\r\n\r\nok");
+        g_assert_true(g_str_has_suffix(answer->str, cases[i].kept));
+        proxy_test_clear(&t);
+    }
+}
+
 /* ---- answers that are none ---- */
 
 #define LONG_TEXT "llllllllllllllllllllllllllllllllllllllllllllllllllllllllllllllll"
@@ -427,6 +464,7 @@ main(int argc, char **argv)
     g_test_add_func("/proxy/requests/smuggling", test_smuggling_is_refused_before);
     g_test_add_func("/proxy/answers/good", test_answers);
     g_test_add_func("/proxy/answers/headers", test_answer_headers);
+    g_test_add_func("/proxy/answers/judged", test_answer_headers_are_judged);
     g_test_add_func("/proxy/answers/nonsense", test_nonsense);
     g_test_add_func("/proxy/answers/floods", test_floods);
     g_test_add_func("/proxy/answers/broken", test_broken_bodies);

@@ -97,6 +97,48 @@ test_get(void)
 }
 
 static void
+test_get_bytes(void)
+{
+    static const struct {
+        const char *query;
+        const char *value; /* NULL: refused */
+    } cases[] = {
+        {"path=a%FF%0Ab", "a\xff\nb"}, {"path=%C3%A9", "é"},      {"path=%C3", "\xc3"},
+        {"path=a%00b", NULL},          {"path=a&path=%FF", NULL}, {"path=%F", NULL},
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *value = NULL;
+        g_autoptr(GError) error = NULL;
+        bool ok = url_query_get_bytes(cases[i].query, "path", &value, &error);
+
+        g_test_message("%s", cases[i].query);
+        g_assert_true(ok == (error == NULL) && ok == (cases[i].value != NULL));
+        g_assert_cmpstr(value, ==, cases[i].value);
+    }
+}
+
+static void
+test_encode_path(void)
+{
+    static const char *const cases[][2] = {
+        {"", ""},
+        {"/home/a-b_c.d~e", "/home/a-b_c.d~e"},
+        {"a b+c%d", "a%20b%2Bc%25d"},
+        {"\n\"\x7f\xff", "%0A%22%7F%FF"},
+        {"é;?&=", "%C3%A9%3B%3F%26%3D"},
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *encoded = url_encode_path(cases[i][0]);
+        g_autofree char *decoded = url_decode(encoded, strlen(encoded), false);
+
+        g_assert_cmpstr(encoded, ==, cases[i][1]);
+        g_assert_cmpstr(decoded, ==, cases[i][0]);
+    }
+}
+
+static void
 test_get_refuses(void)
 {
     static const struct {
@@ -289,6 +331,8 @@ main(int argc, char **argv)
     g_test_add_func("/http/url/get-refuses", test_get_refuses);
     g_test_add_func("/http/url/get-int", test_get_int);
     g_test_add_func("/http/url/only", test_only);
+    g_test_add_func("/url/get-bytes", test_get_bytes);
+    g_test_add_func("/url/encode-path", test_encode_path);
     g_test_add_func("/http/url/cookie", test_cookie);
     return g_test_run();
 }
