@@ -53,6 +53,12 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Template, template_unref)
  * there are), ERR_UNAVAILABLE (known, not built: the message tells how far a build is, or how
  * to start one, or why the last one failed). */
 Template *template_store_get(TemplateStore *store, const char *name, GError **error);
+/* By the hash of the whole, also one that an update or a removal has retired: for boxes that
+ * were there before the server.  NULL: its layers are gone. */
+Template *template_store_find(TemplateStore *store, const char *hash);
+/* Every box has its reference: what is retired and nobody holds may go.  Until it was called
+ * once, nothing is removed. */
+void template_store_collect(TemplateStore *store);
 
 typedef struct TemplateProgress {
     const char *name;
