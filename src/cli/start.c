@@ -8,17 +8,11 @@
 #include "base/log.h"
 #include "cli/commands.h"
 #include "cli/settings.h"
+#include "daemon/keeper-place.h"
 #include "daemon/supervisor.h"
 
-/* In the order of their start.  As root, a program with a user is told to become that user;
- * otherwise all run as whoever started us. */
-static const struct {
-    const char *command;
-    const char *user; /* NULL: stays root */
-    SupervisorRestart restart;
-} programs[] = {
-    {"serve", "coop", RESTART_ALWAYS},
-};
+/* The keeper first: the server looks for it. */
+enum { KEEPER, SERVE, PROGRAMS };
 
 typedef struct Start {
     GMainLoop *loop;
@@ -65,12 +59,12 @@ check_user(Cli *cli, const char *name)
 }
 
 static GPtrArray *
-build_argv(Cli *cli, const char *self, const char *command, const char *user, const Config *config)
+serve_argv(Cli *cli, const char *self, const char *user, const Config *config)
 {
     GPtrArray *argv = g_ptr_array_new_with_free_func(g_free);
 
     g_ptr_array_add(argv, g_strdup(self));
-    g_ptr_array_add(argv, g_strdup(command));
+    g_ptr_array_add(argv, g_strdup("serve"));
     g_ptr_array_add(argv, g_strdup("--supervised"));
     if (user != NULL)
         g_ptr_array_add(argv, g_strdup_printf("--user=%s", user));
@@ -91,7 +85,7 @@ supervise(Cli *cli, const SupervisorProgram *list)
     Start start = {.loop = loop};
     SupervisorSpec spec = {
         .programs = list,
-        .n_programs = G_N_ELEMENTS(programs),
+        .n_programs = PROGRAMS,
         .times = SUPERVISOR_TIMES_INIT,
         .out_fd = STDOUT_FILENO,
         .on_done = on_done,
@@ -114,22 +108,24 @@ supervise(Cli *cli, const SupervisorProgram *list)
 static ExitCode
 run_programs(Cli *cli, const char *self, const Config *config)
 {
-    g_autoptr(GPtrArray) argvs = g_ptr_array_new_with_free_func((GDestroyNotify)g_ptr_array_unref);
     const char *given = cli_option(cli, "user");
-    SupervisorProgram list[G_N_ELEMENTS(programs)];
+    const char *user = given != NULL || geteuid() != 0 ? given : "coop";
+    ExitCode code = user != NULL ? check_user(cli, user) : EXIT_CODE_OK;
+    g_auto(RunAs) as = {0};
+    g_autoptr(GError) error = NULL;
 
-    for (size_t i = 0; i < G_N_ELEMENTS(programs); i++) {
-        bool switches = programs[i].user != NULL && (given != NULL || geteuid() == 0);
-        const char *user = switches ? (given != NULL ? given : programs[i].user) : NULL;
-        ExitCode code = user != NULL ? check_user(cli, user) : EXIT_CODE_OK;
-
-        if (code != EXIT_CODE_OK)
-            return code;
-        GPtrArray *argv = build_argv(cli, self, programs[i].command, user, config);
-        g_ptr_array_add(argvs, argv);
-        list[i] = (SupervisorProgram){programs[i].command, (const char *const *)argv->pdata,
-                                      programs[i].restart};
-    }
+    if (code != EXIT_CODE_OK)
+        return code;
+    if (!run_as_find(user, &as, &error) || !keeper_prepare(config, &as, &error))
+        return cli_fail(cli, exit_code_of(error), "%s", error->message);
+    g_autoptr(GPtrArray) keeper = keeper_argv(config, &as, self, &error);
+    if (keeper == NULL)
+        return cli_fail(cli, exit_code_of(error), "%s", error->message);
+    g_autoptr(GPtrArray) serve = serve_argv(cli, self, user, config);
+    const SupervisorProgram list[PROGRAMS] = {
+        [KEEPER] = {"keeper", (const char *const *)keeper->pdata, RESTART_ALWAYS, .optional = true},
+        [SERVE] = {"serve", (const char *const *)serve->pdata, RESTART_ALWAYS},
+    };
     return supervise(cli, list);
 }
 

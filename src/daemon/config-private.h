@@ -22,6 +22,7 @@ struct ConfigPrivate {
     ConfigSlot (*slots)[CONFIG_SOURCE_MAX]; /* one row for each setting */
     char *server_url;
     char *database_file;
+    char *templates_dir;
 };
 
 enum { CONFIG_PROBLEMS_MAX = 50 };

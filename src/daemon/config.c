@@ -268,6 +268,10 @@ fill(ConfigLoader *loader)
     config->server_url_is_set = url != NULL;
     config->priv->database_file = file_of_database(loader);
     config->database_file = config->priv->database_file;
+    const ConfigSlot *dir = config_slot(config, setting_find("templates.dir"));
+    config->priv->templates_dir = dir != NULL ? g_strdup(dir->value.items[0])
+                                              : g_build_filename(config->home, "templates", NULL);
+    config->templates_dir = config->priv->templates_dir;
 }
 
 static bool
@@ -323,6 +327,7 @@ config_free(Config *config)
     g_free(config->priv->slots);
     g_free(config->priv->server_url);
     g_free(config->priv->database_file);
+    g_free(config->priv->templates_dir);
     g_free(config->priv);
     g_array_unref(config->addresses);
     g_ptr_array_unref(config->notices);

@@ -26,6 +26,20 @@ typedef struct ConfigHttp {
     gint64 streams_per_key;
 } ConfigHttp;
 
+/* What a box gets, and what one may ask for. */
+typedef struct ConfigLimits {
+    gint64 cpu_milli, memory, disk, inodes, processes;
+} ConfigLimits;
+
+typedef struct ConfigBoxes {
+    ConfigLimits limits, max;
+    gint64 lifetime_ms, idle_ms, keep_ms;
+    gint64 per_key, count;
+    gint64 pool, disks;
+    gint64 memory_floor, disk_floor;
+    gint64 price_cents; /* of an hour */
+} ConfigBoxes;
+
 typedef struct ConfigAddress {
     struct sockaddr_storage addr;
     socklen_t addr_len;
@@ -39,6 +53,10 @@ typedef struct ConfigPrivate ConfigPrivate;
 typedef struct Config {
     const char *home;
     ConfigHttp http;
+    ConfigBoxes boxes;
+    const char *template_default;
+    const char *templates_dir; /* never NULL */
+    const char *keeper_socket; /* NULL: see keeper_socket() */
     gint64 events_retention_ms;
     const char *log_levels; /* for log_set_levels() */
     const char *key;        /* the API key of E2B_API_KEY, or NULL */

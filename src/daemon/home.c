@@ -16,8 +16,8 @@
 #include "base/io.h"
 #include "base/path.h"
 
-static bool
-make_owned(const char *path, uid_t uid, gid_t gid, GError **error)
+bool
+home_make_folder(const char *path, uid_t uid, gid_t gid, GError **error)
 {
     struct stat st;
 
@@ -46,9 +46,10 @@ home_prepare(const char *home, uid_t uid, gid_t gid, GError **error)
 {
     g_autofree char *run = g_build_filename(home, "run", NULL);
     g_autofree char *tmp = g_build_filename(home, "tmp", NULL);
+    g_autofree char *boxes = g_build_filename(home, "boxes", NULL);
 
-    return make_owned(home, uid, gid, error) && make_owned(run, uid, gid, error) &&
-           make_owned(tmp, uid, gid, error);
+    return home_make_folder(home, uid, gid, error) && home_make_folder(run, uid, gid, error) &&
+           home_make_folder(tmp, uid, gid, error) && home_make_folder(boxes, uid, gid, error);
 }
 
 static void

@@ -12,10 +12,15 @@
  *     lock            held by the server that uses the folder
  *     run/            sockets
  *     tmp/            uploads and snapshots under way; emptied at start
+ *     boxes/          output of commands
+ *     templates/      what boxes start from, unless templates.dir names another place
  */
 
 /* Makes what is missing, closed to everybody but its owner. */
 bool home_prepare(const char *home, uid_t uid, gid_t gid, GError **error);
+
+/* The same for one folder. */
+bool home_make_folder(const char *path, uid_t uid, gid_t gid, GError **error);
 
 /* An fd that holds the lock for as long as it is open; -1 with ERR_CONFLICT when another
  * process has it. */

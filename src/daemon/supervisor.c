@@ -291,6 +291,8 @@ judge_failure(Program *p, ChildExit how)
     Supervisor *s = p->owner;
     const char *name = p->spec->name;
 
+    if (p->spec->optional)
+        return false;
     if (!how.signalled && (how.value == EXIT_CODE_USAGE || how.value == EXIT_CODE_CONFIG))
         give_up(s, (ExitCode)how.value, "%s cannot run with this configuration (exit code %d)", name,
                 how.value);
@@ -326,6 +328,8 @@ on_exit_of_child(Child *child, ChildExit how, void *data)
     log_warn("supervisor", "ended, will be started again", log_str("program", p->spec->name),
              log_int(how.signalled ? "signal" : "code", how.value), log_int("delay_ms", delay_ms(p)));
     start_after(p, delay_ms(p));
+    if (p->spec->optional)
+        start_next(p);
 }
 
 static bool
@@ -356,12 +360,14 @@ program_start(Program *p)
         close_lines(p);
         p->failures++;
         log_error("supervisor", "cannot start", log_str("program", p->spec->name), log_gerror(error));
-        if (!p->was_ready) {
+        if (!p->was_ready && !p->spec->optional) {
             give_up(p->owner, EXIT_CODE_FAILED, "%s", error->message);
             go_on_stopping(p->owner);
             return;
         }
         start_after(p, delay_ms(p));
+        if (p->spec->optional)
+            start_next(p);
         return;
     }
     set_state(p, PROGRAM_STARTING);

@@ -244,6 +244,23 @@ test_given_up(void)
     }
 }
 
+/* The others do not wait for it, and it is tried until it works, whatever it said before. */
+static void
+test_optional_program(void)
+{
+    g_auto(Run) run;
+
+    run_init(&run);
+    run_add(&run, "a", COUNT "[ $n -lt 12 ] && exit 78; " SERVE, RESTART_ALWAYS);
+    run.programs[0].optional = true;
+    run_add(&run, "b", SERVE, RESTART_ALWAYS);
+    run.stop_at = "a up\n";
+    run_go(&run, quick);
+    g_assert_cmpint(run.code, ==, EXIT_CODE_OK);
+    g_assert_nonnull(strstr(run.lines->str, "b up\n"));
+    g_assert_true(g_str_has_suffix(run.lines->str, "a stopped\n"));
+}
+
 static void
 test_missing_program(void)
 {
@@ -403,6 +420,7 @@ main(int argc, char **argv)
     g_test_add_func("/supervisor/restart", test_crashes_are_restarted);
     g_test_add_func("/supervisor/ready-once", test_ready_program_is_never_given_up);
     g_test_add_func("/supervisor/given-up", test_given_up);
+    g_test_add_func("/supervisor/optional", test_optional_program);
     g_test_add_func("/supervisor/missing-program", test_missing_program);
     g_test_add_func("/supervisor/on-failure", test_end_of_one_can_be_the_end);
     g_test_add_func("/supervisor/kill", test_term_ignorer_is_killed);

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+#include <glib.h>
+#include <stdbool.h>
+
+#include "daemon/config.h"
+#include "daemon/privilege.h"
+
+/* Where the keeper has its things, and how it is started.
+ *
+ * As root its folder stands beside the data folder, not in it: the server's user owns the data
+ * folder and could put links and folders of its own in the keeper's way.  The socket is in the
+ * keeper's folder for the same reason. */
+
+/* The socket at which a server of this data folder looks for its keeper; the one of a keeper
+ * that runs as root comes first when both are there. */
+char *keeper_socket(const Config *config);
+
+/* Makes the folders that a keeper needs before it can start. */
+bool keeper_prepare(const Config *config, const RunAs *server, GError **error);
+
+/* The command line, NULL-terminated. `self` is the path of this program: the others lie beside
+ * it, or in the libexec folder of the same prefix.  NULL with ERR_UNAVAILABLE: not installed. */
+GPtrArray *keeper_argv(const Config *config, const RunAs *server, const char *self, GError **error);
+
+/* A program of ours by name, found as above. */
+char *program_find(const char *self, const char *name, GError **error);
+
+/* The first of the 65,536 ids that are lent to this user (/etc/subuid), under which templates
+ * lie on the disk; 0: none. */
+guint32 sub_ids_of(const char *user, uid_t uid);
