@@ -13,6 +13,7 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
@@ -361,13 +362,25 @@ keeper_clear(Keeper *keeper)
     config_clear(&keeper->config);
 }
 
+/* Ends with whoever started us, so that the next start finds the state folder free.  After the
+ * last change of credentials, which clears it. */
+static bool
+follow(pid_t supervisor, GError **error)
+{
+    if (prctl(PR_SET_PDEATHSIG, SIGTERM) < 0)
+        return err_errno(error, "follow the supervisor");
+    return getppid() == supervisor || err_set(error, ERR_CANCELLED, "the supervisor has ended");
+}
+
 static bool
 serve(Keeper *keeper, int argc, char **argv, GError **error)
 {
     Signals signals;
 
+    pid_t supervisor = getppid();
+
     if (!config_parse(&keeper->config, argc, argv, error) || !keeper_open(keeper, error) ||
-        !watch_signals(keeper, &signals, error))
+        !follow(supervisor, error) || !watch_signals(keeper, &signals, error))
         return false;
     log_info("keeper", "ready", log_int("degraded", keeper->degraded),
              log_int("landlock", keeper->landlock_abi));

@@ -50,10 +50,11 @@ def program():
     """A copy that every user can reach: the build folder may be closed to them."""
     with tempfile.TemporaryDirectory(prefix='coop-program-') as folder:
         os.chmod(folder, 0o755)
-        copy = pathlib.Path(folder, 'coop')
-        shutil.copy(PROGRAM, copy)
-        os.chmod(copy, 0o755)
-        yield copy
+        for name in ('coop', 'coop-keeper', 'coop-init'):
+            copy = pathlib.Path(folder, name)
+            shutil.copy(pathlib.Path(PROGRAM).parent / name, copy)
+            os.chmod(copy, 0o755)
+        yield pathlib.Path(folder, 'coop')
 
 
 @pytest.fixture
