@@ -302,11 +302,11 @@ test_environment(void)
          false},
         {"NEXT_PUBLIC_SSE_URL=http://localhost:8000/api/v1/sse", "board.events_url",
          "http://localhost:8000/api/v1/sse", false},
-        {"MAX_SANDBOX_LIFETIME=3600000", "boxes.lifetime", "1h", false},
-        {"MAX_SANDBOX_LIFETIME=30m", "boxes.lifetime", "30m", false},
+        {"MAX_SANDBOX_LIFETIME=3600000", "boxes.lifetime", "1h", true},
+        {"MAX_SANDBOX_LIFETIME=30m", "boxes.lifetime", "30m", true},
         {"E2B_TIMEOUT=30000", "interpreter.timeout", "30s", false},
         {"E2B_MAX_RETRIES=3", "interpreter.retries", "3", false},
-        {"E2B_TEMPLATE_ID=base", "templates.default", "base", false},
+        {"E2B_TEMPLATE_ID=base", "templates.default", "base", true},
         {"E2B_TEMPLATE_CODER=c", "templates.coder", "c", false},
         {"E2B_TEMPLATE_REVIEWER=r", "templates.reviewer", "r", false},
         {"E2B_TEMPLATE_TESTER=t", "templates.tester", "t", false},
@@ -366,7 +366,7 @@ test_environment_edges(void)
     g_assert_cmpstr(c->notices->pdata[1], ==,
                     "environment variable COOP_HTTP_LISTN is not known: did you mean COOP_HTTP_LISTEN?");
     g_autoptr(GPtrArray) entries = config_entries(c);
-    g_assert_null(find_entry(entries, "templates.default")->value);
+    g_assert_cmpstr(find_entry(entries, "templates.default")->origin, ==, "default");
 }
 
 static void
