@@ -49,7 +49,7 @@ static void
 tell(Watch *w, BuiltinEventKind kind, bool is_dir, uint32_t cookie, size_t path_bytes)
 {
     BuiltinEvent event = {.kind = (uint8_t)kind,
-                          .flags = is_dir ? EVENT_IS_DIR : 0,
+                          .flags = is_dir ? WATCH_IS_DIR : 0,
                           .path_bytes = (uint16_t)path_bytes,
                           .cookie = cookie};
 
@@ -63,7 +63,7 @@ on_found(void *ctx, const WatchNode *folder, const char *name, bool is_dir)
 {
     Watch *w = ctx;
 
-    tell(w, EVENT_CREATED, is_dir, 0, tree_path(folder, name, w->path));
+    tell(w, WATCH_CREATED, is_dir, 0, tree_path(folder, name, w->path));
     return 0;
 }
 
@@ -71,10 +71,10 @@ static void
 on_root(Watch *w, uint32_t mask)
 {
     if ((mask & IN_ATTRIB) != 0)
-        tell(w, EVENT_ATTRIBUTES, true, 0, 0);
+        tell(w, WATCH_ATTRIBUTES, true, 0, 0);
     if ((mask & (IN_MOVE_SELF | IN_DELETE_SELF | IN_UNMOUNT)) == 0 || w->end != 0)
         return;
-    tell(w, (mask & IN_MOVE_SELF) != 0 ? EVENT_MOVED_FROM : EVENT_REMOVED, true, 0, 0);
+    tell(w, (mask & IN_MOVE_SELF) != 0 ? WATCH_MOVED_FROM : WATCH_REMOVED, true, 0, 0);
     w->end = ENOENT;
 }
 
@@ -107,14 +107,14 @@ on_event(Watch *w, const struct inotify_event *event)
         uint32_t mask;
         BuiltinEventKind kind;
     } kinds[] = {
-        {IN_CREATE, EVENT_CREATED},        {IN_MODIFY, EVENT_MODIFIED},   {IN_DELETE, EVENT_REMOVED},
-        {IN_MOVED_FROM, EVENT_MOVED_FROM}, {IN_MOVED_TO, EVENT_MOVED_TO}, {IN_ATTRIB, EVENT_ATTRIBUTES},
+        {IN_CREATE, WATCH_CREATED},        {IN_MODIFY, WATCH_MODIFIED},   {IN_DELETE, WATCH_REMOVED},
+        {IN_MOVED_FROM, WATCH_MOVED_FROM}, {IN_MOVED_TO, WATCH_MOVED_TO}, {IN_ATTRIB, WATCH_ATTRIBUTES},
     };
     WatchNode *node = tree_find(w->tree, event->wd);
     bool is_dir = (event->mask & IN_ISDIR) != 0;
 
     if ((event->mask & IN_Q_OVERFLOW) != 0) {
-        tell(w, EVENT_OVERFLOW, false, 0, 0);
+        tell(w, WATCH_OVERFLOW, false, 0, 0);
         w->lost = true;
         return 0;
     }
@@ -242,7 +242,7 @@ builtin_watch(const char *const *args)
     int e = tree_open(&w->tree, real, (unsigned)depth);
     if (e != 0)
         return e;
-    tell(w, EVENT_READY, false, 0, 0);
+    tell(w, WATCH_READY, false, 0, 0);
     e = write_some(w);
     while (e == 0)
         e = turn(w);

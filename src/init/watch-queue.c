@@ -29,7 +29,7 @@ hash_path(const char *path, size_t n)
 static bool
 repeats(BuiltinEventKind kind)
 {
-    return kind == EVENT_MODIFIED || kind == EVENT_ATTRIBUTES || kind == EVENT_CREATED;
+    return kind == WATCH_MODIFIED || kind == WATCH_ATTRIBUTES || kind == WATCH_CREATED;
 }
 
 /* True: the queue says it already.  A path that shares a slot with another loses its memory. */
@@ -45,7 +45,7 @@ coalesce(WatchQueue *q, const BuiltinEvent *event, const char *path)
 
     if (known && repeats(event->kind) && (q->slots[i].kinds & bit) != 0)
         return true;
-    bool adds = known && (event->kind == EVENT_MODIFIED || event->kind == EVENT_ATTRIBUTES);
+    bool adds = known && (event->kind == WATCH_MODIFIED || event->kind == WATCH_ATTRIBUTES);
     q->slots[i].kinds = (uint16_t)(adds ? q->slots[i].kinds | bit : bit);
     q->slots[i].hash = hash;
     q->slots[i].path_bytes = event->path_bytes;
@@ -76,7 +76,7 @@ make_room(WatchQueue *q)
 bool
 queue_put(WatchQueue *q, BuiltinEvent event, const char *path)
 {
-    BuiltinEvent overflow = {.kind = EVENT_OVERFLOW};
+    BuiltinEvent overflow = {.kind = WATCH_OVERFLOW};
     size_t n = sizeof event + event.path_bytes;
 
     if (q->full && q->to - q->from > WATCH_QUEUE_BYTES / 2)

@@ -46,17 +46,17 @@ _Static_assert(sizeof(BuiltinEntry) == 32, "no padding goes over the wire");
  * out.  It ends with ENOENT when the folder itself is removed or moved (told first, as an event
  * without a path) and with ENOSPC when there is no watch left. */
 typedef enum BuiltinEventKind {
-    EVENT_READY = 1,
-    EVENT_OVERFLOW,
-    EVENT_CREATED,
-    EVENT_MODIFIED,
-    EVENT_REMOVED,
-    EVENT_MOVED_FROM, /* and MOVED_TO with the same cookie, unless it left the tree */
-    EVENT_MOVED_TO,   /* or came from outside */
-    EVENT_ATTRIBUTES,
+    WATCH_READY = 1,
+    WATCH_OVERFLOW,
+    WATCH_CREATED,
+    WATCH_MODIFIED,
+    WATCH_REMOVED,
+    WATCH_MOVED_FROM, /* and MOVED_TO with the same cookie, unless it left the tree */
+    WATCH_MOVED_TO,   /* or came from outside */
+    WATCH_ATTRIBUTES,
 } BuiltinEventKind;
 
-typedef enum BuiltinEventFlags { EVENT_IS_DIR = 1 << 0 } BuiltinEventFlags;
+typedef enum BuiltinEventFlags { WATCH_IS_DIR = 1 << 0 } BuiltinEventFlags;
 
 /* Then the path below PATH, without a NUL; "" is PATH itself. */
 typedef struct BuiltinEvent {

@@ -40,22 +40,22 @@ seen_clear(Seen *seen)
 static void
 on_event(Seen *seen, const BuiltinEvent *event, const char *path)
 {
-    g_assert_cmpuint(event->kind, >=, EVENT_READY);
-    g_assert_cmpuint(event->kind, <=, EVENT_ATTRIBUTES);
-    g_assert_true(event->kind == EVENT_READY || seen->ready == 1);
+    g_assert_cmpuint(event->kind, >=, WATCH_READY);
+    g_assert_cmpuint(event->kind, <=, WATCH_ATTRIBUTES);
+    g_assert_true(event->kind == WATCH_READY || seen->ready == 1);
     seen->events++;
-    seen->ready += event->kind == EVENT_READY;
-    seen->overflows += event->kind == EVENT_OVERFLOW;
-    if (event->kind == EVENT_MOVED_FROM)
+    seen->ready += event->kind == WATCH_READY;
+    seen->overflows += event->kind == WATCH_OVERFLOW;
+    if (event->kind == WATCH_MOVED_FROM)
         g_hash_table_insert(seen->cookies, GUINT_TO_POINTER(event->cookie), g_strdup(path));
-    if (event->kind == EVENT_MOVED_TO) {
+    if (event->kind == WATCH_MOVED_TO) {
         const char *from = g_hash_table_lookup(seen->cookies, GUINT_TO_POINTER(event->cookie));
 
         if (from != NULL)
             g_hash_table_add(seen->lines, g_strdup_printf("move %s>%s", from, path));
     }
     g_hash_table_add(seen->lines, g_strdup_printf("%s%s %s", kinds[event->kind],
-                                                  (event->flags & EVENT_IS_DIR) != 0 ? "/" : "", path));
+                                                  (event->flags & WATCH_IS_DIR) != 0 ? "/" : "", path));
 }
 
 static void
