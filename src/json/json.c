@@ -5,7 +5,10 @@
 
 #include "base/err.h"
 
-enum { JSON_QUOTED_NAME_MAX = 64 };
+enum {
+    JSON_QUOTED_NAME_MAX = 64,
+    JSON_DIGITS = 15, /* as many as every double keeps: 0.1 stays 0.1 */
+};
 
 /* jansson's own limit (2,048) protects its stack; ours protects every later walk over the
  * tree.  Brackets inside strings do not count. */
@@ -55,7 +58,7 @@ json_decode(const void *text, size_t len, GError **error)
 char *
 json_encode(const Json *value)
 {
-    char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
+    char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(JSON_DIGITS));
 
     g_assert(text != NULL);
     /* jansson uses malloc, and so does g_free since GLib 2.46. */
