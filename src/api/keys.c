@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "api/form.h"
 #include "api/routes.h"
 #include "api/state.h"
 #include "base/clock.h"
@@ -64,18 +65,6 @@ on_made(const char *secret, const Key *key, const GError *error, void *data)
     http_request_unref(call->request);
 }
 
-static bool
-is_printable_name(const char *name)
-{
-    g_autofree gunichar *text = g_utf8_to_ucs4_fast(name, -1, NULL);
-
-    for (const gunichar *c = text; *c != 0; c++) {
-        if (!g_unichar_isprint(*c))
-            return false;
-    }
-    return true;
-}
-
 static void
 make_key(ApiCall *call, Json *body, void *data)
 {
@@ -100,7 +89,7 @@ make_key(ApiCall *call, Json *body, void *data)
     g_autoptr(GError) error = NULL;
 
     if (!json_read(body, fields, &error) || !scopes_parse(scopes, &spec.scopes, &error) ||
-        (!is_printable_name(name) &&
+        (!text_is_printable(name) &&
          !err_set(&error, ERR_INVALID, "'name' has characters that do not print"))) {
         call_respond_error(call, error);
         return;
