@@ -8,6 +8,7 @@
 #include "box/run.h"
 #include "box/template.h"
 #include "wire/record.h"
+#include "json/json.h"
 
 /* A box as the server knows it.
  *
@@ -70,7 +71,11 @@ void box_degraded_names(guint32 degraded, const char *ret_names[33]);
 /* Commands: as box_link_start(), with the template's and the box's environment, user and
  * working folder for what the spec leaves out.  ERR_CONFLICT: paused, stopping or ended. */
 Run *box_start(Box *box, const RunSpec *spec, const char *actor, GError **error);
-Run *box_find_run(Box *box, guint32 run); /* borrowed; NULL: ended long ago, see box_runs() */
+Run *box_find_run(Box *box, guint32 run); /* borrowed; NULL: ended long ago, see box_host_command() */
+/* The rows of commands that are in memory, which the store may not have yet, by id; the form is
+ * that of box_host_commands().  NULL: no such one. */
+Json *box_command_row(Box *box, guint32 run);
+void box_each_command(Box *box, void (*func)(Json *row, void *data), void *data);
 void box_connect(Box *box, guint16 port, BoxConnectFunc func, void *data);
 /* Someone uses it: the idle clock starts anew. */
 void box_touch(Box *box);

@@ -71,6 +71,8 @@ typedef void (*BoxRowsFunc)(Json *rows, const GError *error, void *data);
 void box_host_ended(BoxHost *host, const char *owner, guint limit, BoxRowsFunc func, void *data);
 void box_host_row(BoxHost *host, const char *id, const char *owner, BoxRowsFunc func, void *data);
 void box_host_commands(BoxHost *host, const char *box_id, guint limit, BoxRowsFunc func, void *data);
+/* A list with the one row, or without any. */
+void box_host_command(BoxHost *host, const char *box_id, guint32 run, BoxRowsFunc func, void *data);
 /* The folder with the logs of a box, ended or not. */
 char *box_host_dup_log_folder(BoxHost *host, const char *box_id);
 

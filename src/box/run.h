@@ -79,6 +79,8 @@ const RunEnd *run_end(const Run *run); /* NULL: goes on */
 guint run_pid(const Run *run);         /* inside; 0: not yet known */
 gint64 run_started_us(const Run *run); /* wall clock */
 bool run_is_terminal(const Run *run);
+/* Written so far, dropped ones included. */
+guint64 run_output_bytes(const Run *run, FrameStream stream);
 
 /* The sink will not be called any more, `ended` included; the run is killed if it goes on. */
 void run_abandon(Run *run);
@@ -87,6 +89,9 @@ void run_resume(Run *run);
 /* How many of the bytes were taken: fewer than `n` when the window is full (`input_room`
  * follows), 0 also when the run takes no input or has ended. */
 size_t run_write(Run *run, const void *bytes, size_t n) G_GNUC_WARN_UNUSED_RESULT;
+/* Of a logged run: `room` is called, once, when run_write() that took less than all may take
+ * more, or when the run has ended.  One at a time; NULL takes it back. */
+void run_on_input_room(Run *run, void (*room)(void *data), void *data);
 void run_close_input(Run *run); /* behind what was written */
 void run_resize(Run *run, guint16 rows, guint16 columns);
 void run_signal(Run *run, int signal); /* the whole tree */
