@@ -60,6 +60,7 @@ box_new(Keeper *keeper, const KeeperRequest *request)
     memcpy(box->id, request->box, KEEPER_ID_LEN);
     box->request = *request;
     box->slot = -1;
+    box->entry.unified_fd = box->idmap_fd = -1;
     box->disk_mount_fd = box->disk_dir_fd = box->disk_image_fd = -1;
     box->pidfd = box->channel_fd = box->sync_fd = box->door_fd = -1;
     box->process_watch = box->sync_watch = (Watch)WATCH_INIT;
@@ -99,6 +100,8 @@ box_free(Box *box)
     box->keeper->n_boxes--;
     loop_remove(&box->keeper->loop, &box->sync_watch);
     loop_remove(&box->keeper->loop, &box->process_watch);
+    cgroup_entry_clear(&box->entry);
+    close_fd(&box->idmap_fd);
     close_fd(&box->sync_fd);
     close_fd(&box->channel_fd);
     close_fd(&box->door_fd);

@@ -34,6 +34,8 @@ typedef struct Box {
 
     int slot;
     char group[CGROUP_NAME_MAX + 1];
+    CgroupEntry entry; /* open until the child has it */
+    int idmap_fd;      /* of its disk, if that has one already */
     int disk_mount_fd; /* detached, until the child has it */
     int disk_dir_fd;   /* its root, for as long as the box lives */
     int disk_image_fd; /* its file, to be given back last; -1 in memory */

@@ -77,17 +77,12 @@ become_root(void)
     return prctl(PR_SET_PDEATHSIG, SIGKILL) == 0;
 }
 
+/* No signal is ignored (keeper_open sees to it), and exec makes handlers the default. */
 static bool
-reset_signals(void)
+open_signals(void)
 {
     sigset_t none;
 
-    for (int signal = 1; signal < NSIG; signal++) {
-        struct sigaction action = {.sa_handler = SIG_DFL};
-
-        /* Some numbers have no settable action. */
-        (void)sigaction(signal, &action, NULL);
-    }
     sigemptyset(&none);
     return sigprocmask(SIG_SETMASK, &none, NULL) == 0;
 }
@@ -164,7 +159,7 @@ build_root(const ChildSpec *spec, const int *fds)
 static void
 confine(const ChildSpec *spec, int *sync_fd)
 {
-    if (!child_limit(spec) || !reset_signals() || !fresh_keyring())
+    if (!child_limit(spec) || !open_signals() || !fresh_keyring())
         fail(*sync_fd, STAGE_LIMITS, errno);
     if (!child_drop_capabilities() || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         fail(*sync_fd, STAGE_CAPABILITIES, errno);

@@ -22,21 +22,35 @@ boot_time_us(void)
     return now.tv_sec * G_USEC_PER_SEC + now.tv_nsec / 1000;
 }
 
-/* The record comes before any kernel object, so that whatever is left by a kill -9 has a name. */
 static bool
-make_record(Box *box)
+take_slot(Box *box)
 {
     Keeper *keeper = box->keeper;
-    BoxRecord record = {.version = BOX_RECORD_VERSION, .flags = box->request.flags, .born_us = box->born_us};
 
-    memcpy(record.id, box->id, sizeof record.id);
-    box->slot = ids_take(&keeper->ids);
+    if (box->slot < 0)
+        box->slot = ids_take(&keeper->ids);
+    if (box->slot < 0 && pool_shrink(keeper->pool))
+        box->slot = ids_take(&keeper->ids);
     if (box->slot < 0) {
         errno = EUSERS;
         return false;
     }
     box->holds |= HOLDS_SLOT;
-    record.id_base = ids_base_of(&keeper->ids, box->slot);
+    return true;
+}
+
+/* The record comes before any kernel object that only it names, so that whatever is left by a
+ * kill -9 has a name. */
+static bool
+make_record(Box *box)
+{
+    Keeper *keeper = box->keeper;
+    BoxRecord record = {.version = BOX_RECORD_VERSION,
+                        .flags = box->request.flags,
+                        .id_base = ids_base_of(&keeper->ids, box->slot),
+                        .born_us = box->born_us};
+
+    memcpy(record.id, box->id, sizeof record.id);
     if (!records_set(keeper->records_fd, box->slot, &record))
         return false;
     box->holds |= HOLDS_RECORD;
@@ -47,9 +61,12 @@ make_record(Box *box)
 static bool
 make_group(Box *box)
 {
+    const Cgroups *groups = &box->keeper->groups;
+
     cgroup_name(box->slot, box->group);
     box->holds |= HOLDS_GROUP;
-    if (!cgroup_make(&box->keeper->groups, box->group, &box->request.limits))
+    if (!cgroup_make(groups, box->group, &box->request.limits) ||
+        !cgroup_enter_prepare(groups, box->group, &box->entry))
         return false;
     FAILPOINT("create-cgroup");
     return true;
@@ -154,8 +171,14 @@ box_create(Keeper *keeper, const KeeperRequest *request)
 
     box->born_us = boot_time_us();
     box->deadline_us = keeper_mono_us() + CREATE_TIMEOUT_US;
-    if (!make_record(box))
-        box_fail(box, box->slot < 0 ? STAGE_IDS : STAGE_RECORD, errno);
+    bool prepared = pool_take(keeper->pool, box);
+
+    if (!take_slot(box))
+        box_fail(box, STAGE_IDS, errno);
+    else if (!make_record(box))
+        box_fail(box, STAGE_RECORD, errno);
+    else if (prepared)
+        spawn(box);
     else if (!make_group(box))
         box_fail(box, STAGE_CGROUP, errno);
     else

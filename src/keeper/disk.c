@@ -14,12 +14,11 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "base/failpoint.h"
 #include "keeper/fork.h"
 #include "wire/channel.h"
 
-enum { RUNNING_MAX = 4, FAILURES_MAX = 3, REFILL_DELAY_US = 20 * 1000 };
+enum { RUNNING_MAX = 4, FAILURES_MAX = 3 };
 
 typedef struct Job {
     struct Job *next;
@@ -49,7 +48,6 @@ struct Disks {
     DiskShape shape;
     uint32_t want;
     unsigned pool_failures; /* in a row */
-    int64_t refill_us;
 };
 
 typedef struct JobResult {
@@ -162,9 +160,8 @@ same_shape(DiskShape a, DiskShape b)
     return a.bytes == b.bytes && a.inodes == b.inodes;
 }
 
-/* In a helper: what the box or nobody wrote is not waited for. */
-static void
-drop(Disks *disks, DiskFds fds)
+void
+disks_drop(Disks *disks, DiskFds fds)
 {
     Job *job = job_new(disks, DISK_JOB_END, "");
 
@@ -183,7 +180,7 @@ pool_job_done(Disks *disks, const Job *job, int error, DiskFds fds)
     if (error != 0)
         return;
     if (!same_shape(job->work.shape, disks->shape) || disks->n_ready >= disks->want) {
-        drop(disks, fds);
+        disks_drop(disks, fds);
         return;
     }
     Ready *ready = g_new0(Ready, 1);
@@ -302,23 +299,18 @@ start_jobs(Disks *disks)
     }
 }
 
-static bool
-lacks_ready(const Disks *disks)
+bool
+disks_lack(const Disks *disks)
 {
     return !disks->spec.in_memory && disks->pool_failures < FAILURES_MAX &&
            disks->n_pool_jobs < RUNNING_MAX && disks->n_ready + disks->n_pool_jobs < disks->want;
 }
 
-int64_t
-disks_due_us(const Disks *disks)
-{
-    return lacks_ready(disks) ? disks->refill_us : INT64_MAX;
-}
-
 void
-disks_refill(Disks *disks)
+disks_want(Disks *disks, uint32_t count)
 {
-    while (lacks_ready(disks)) {
+    disks->want = count;
+    while (disks_lack(disks)) {
         Job *job = job_new(disks, DISK_JOB_MAKE, "");
 
         job->work.shape = disks->shape;
@@ -328,23 +320,37 @@ disks_refill(Disks *disks)
     }
 }
 
+uint32_t
+disks_ready(const Disks *disks)
+{
+    return disks->n_ready;
+}
+
+bool
+disks_take_ready(Disks *disks, DiskFds *ret_fds)
+{
+    Ready *ready = disks->ready;
+
+    if (ready == NULL)
+        return false;
+    *ret_fds = ready->fds;
+    disks->ready = ready->next;
+    disks->n_ready--;
+    g_free(ready);
+    return true;
+}
+
 void
 disks_prepare(Disks *disks, DiskShape shape, uint32_t count)
 {
     bool other = !same_shape(shape, disks->shape);
+    DiskFds fds;
 
     disks->shape = shape;
-    disks->want = count;
-    while (disks->ready != NULL && (other || disks->n_ready > count)) {
-        Ready *ready = disks->ready;
-
-        disks->ready = ready->next;
-        disks->n_ready--;
-        drop(disks, ready->fds);
-        g_free(ready);
-    }
+    while ((other || disks->n_ready > count) && disks_take_ready(disks, &fds))
+        disks_drop(disks, fds);
     disks->pool_failures = 0;
-    disks->refill_us = 0;
+    disks_want(disks, count);
 }
 
 static void
@@ -361,16 +367,8 @@ disks_take(Disks *disks, const char *box, DiskShape shape, bool keep, DiskFds *r
         errno = keep ? EOPNOTSUPP : disk_make_memory(&shape, disks->spec.owner, &ret_fds->mount);
         return errno == 0 ? DISK_TAKEN : DISK_REFUSED;
     }
-    disks->refill_us = clock_mono_us() + REFILL_DELAY_US;
-    if (!keep && disks->ready != NULL && same_shape(shape, disks->shape)) {
-        Ready *ready = disks->ready;
-
-        *ret_fds = ready->fds;
-        disks->ready = ready->next;
-        disks->n_ready--;
-        g_free(ready);
+    if (!keep && same_shape(shape, disks->shape) && disks_take_ready(disks, ret_fds))
         return DISK_TAKEN;
-    }
     Job *job = job_new(disks, DISK_JOB_MAKE, box);
 
     job->work.shape = shape;

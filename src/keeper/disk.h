@@ -8,7 +8,7 @@
 #include "wire/record.h"
 
 /* The disks of boxes: an ext4 image each, mounted by a helper, or memory where images cannot
- * be mounted.  Disks of one shape are kept ready. */
+ * be mounted.  Disks of one shape can be had ahead. */
 typedef struct Disks Disks;
 
 typedef enum DiskJobKind { DISK_JOB_MAKE, DISK_JOB_END } DiskJobKind;
@@ -31,11 +31,15 @@ void disks_free(Disks *disks);
 
 /* Have this many of a shape ready; those of another shape are dropped. */
 void disks_prepare(Disks *disks, DiskShape shape, uint32_t count);
-/* Missing ready disks are made a moment after the last was taken, so that this work does not
- * compete with the boxes that took them: when disks_due_us() (CLOCK_MONOTONIC) has come, or
- * INT64_MAX. */
-int64_t disks_due_us(const Disks *disks);
-void disks_refill(Disks *disks);
+/* The same shape, another count; none is dropped. */
+void disks_want(Disks *disks, uint32_t count);
+uint32_t disks_ready(const Disks *disks);
+/* Whether there are fewer than wanted, and a helper could make one. */
+bool disks_lack(const Disks *disks);
+/* A ready one, which is the caller's. */
+bool disks_take_ready(Disks *disks, DiskFds *ret_fds);
+/* One that no box has had; unmounted by a helper. */
+void disks_drop(Disks *disks, DiskFds fds);
 
 typedef enum DiskTake { DISK_TAKEN, DISK_LATER, DISK_REFUSED } DiskTake;
 /* TAKEN: `ret_fds` are the caller's.  LATER: on_done will be called.  REFUSED: errno. */

@@ -12,6 +12,7 @@
 #include "keeper/filter.h"
 #include "keeper/ids.h"
 #include "keeper/loop.h"
+#include "keeper/pool.h"
 #include "keeper/server.h"
 
 /* The state folder, closed to everybody else:
@@ -34,6 +35,7 @@ struct Keeper {
     Loop loop;
     Server *server;
     Disks *disks;
+    Pool *pool;
     Cgroups groups;
     IdTable ids;
     Box *boxes;

@@ -235,6 +235,7 @@ open_disks(Keeper *keeper)
                       .ctx = keeper};
 
     keeper->disks = disks_new(&spec);
+    keeper->pool = pool_new(keeper);
     keeper->degraded = cgroups_missing(&keeper->groups);
     if (!keeper->privileged)
         keeper->degraded |= DEGRADED_IDS | DEGRADED_DISK;
@@ -255,9 +256,25 @@ raise_file_limit(void)
     }
 }
 
+/* What we were started with is not what boxes are started with. */
+static void
+heed_signals(void)
+{
+    for (int signal = 1; signal < NSIG; signal++) {
+        struct sigaction action;
+
+        /* Some numbers have no settable action. */
+        if (sigaction(signal, NULL, &action) == 0 && action.sa_handler == SIG_IGN) {
+            action.sa_handler = SIG_DFL;
+            (void)sigaction(signal, &action, NULL);
+        }
+    }
+}
+
 static bool
 keeper_open(Keeper *keeper, GError **error)
 {
+    heed_signals();
     raise_file_limit();
     umask(077);
     if (!enter_namespaces(keeper, error) || !require_kernel(error) || !open_state(keeper, error) ||
@@ -295,6 +312,12 @@ watch_signals(Keeper *keeper, Signals *signals, GError **error)
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGINT);
     sigprocmask(SIG_BLOCK, &set, NULL);
+    /* A reader of our messages that has gone is no reason to end. */
+    sigset_t pipe;
+
+    sigemptyset(&pipe);
+    sigaddset(&pipe, SIGPIPE);
+    sigprocmask(SIG_BLOCK, &pipe, NULL);
     int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 
     *signals = (Signals){.watch = {.fd = -1, .func = on_signal, .ctx = signals}};
@@ -305,7 +328,7 @@ watch_signals(Keeper *keeper, Signals *signals, GError **error)
 static int
 next_timeout_ms(const Keeper *keeper, int64_t due_us)
 {
-    int64_t refill_us = disks_due_us(keeper->disks);
+    int64_t refill_us = pool_due_us(keeper->pool);
 
     due_us = MIN(due_us, refill_us);
     for (const Box *box = keeper->boxes; box != NULL; box = box->next) {
@@ -324,8 +347,8 @@ run(Keeper *keeper, const Signals *signals)
 
     while (!signals->stop && loop_turn(&keeper->loop, next_timeout_ms(keeper, due_us))) {
         box_check_deadlines(keeper);
-        if (keeper_mono_us() >= disks_due_us(keeper->disks))
-            disks_refill(keeper->disks);
+        if (keeper_mono_us() >= pool_due_us(keeper->pool))
+            pool_refill(keeper->pool);
         if (keeper_mono_us() >= due_us) {
             reconcile_again(keeper);
             due_us = keeper_mono_us() + RECONCILE_US;
@@ -346,6 +369,7 @@ stop(Keeper *keeper)
     while (keeper->boxes != NULL && keeper_mono_us() < due_us &&
            loop_turn(&keeper->loop, next_timeout_ms(keeper, due_us)))
         box_check_deadlines(keeper);
+    pool_free(keeper->pool);
     disks_free(keeper->disks);
     server_free(keeper->server);
     (void)unlink(keeper->config.socket_path);

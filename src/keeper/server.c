@@ -247,9 +247,7 @@ answer_stat(Server *server, const KeeperRequest *r)
 static void
 answer_prepare(Server *server, const KeeperRequest *r)
 {
-    DiskShape shape = {.bytes = r->limits.disk_bytes, .inodes = r->limits.inodes};
-
-    disks_prepare(server->keeper->disks, shape, r->count);
+    pool_prepare(server->keeper->pool, &r->limits, r->count);
     server_tell(server, KEEPER_OK, r->serial, NULL);
 }
 

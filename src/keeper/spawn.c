@@ -72,12 +72,8 @@ start_child(Box *box, pid_t *ret_pid)
         return false;
     box->sync_fd = sync[0];
     autofd sync_end = sync[1];
-    CgroupEntry group;
-
-    if (!cgroup_enter_prepare(&keeper->groups, box->group, &group))
-        return false;
     ChildSpec spec = {.request = &box->request,
-                      .group = &group,
+                      .group = &box->entry,
                       .filters = keeper->filters,
                       .masks = keeper->masks,
                       .n_masks = keeper->n_masks,
@@ -88,17 +84,19 @@ start_child(Box *box, pid_t *ret_pid)
                       .landlock_abi = keeper->landlock_abi};
 
     *ret_pid = clone_box(box, &spec);
-    cgroup_entry_clear(&group);
+    cgroup_entry_clear(&box->entry);
     return *ret_pid > 0;
 }
 
 /* Of the ids on disk to those of the box: where both begin at 0, the box's own namespace has it. */
 static int
-open_idmap(const Box *box, pid_t pid)
+open_idmap(Box *box, pid_t pid)
 {
     const Keeper *keeper = box->keeper;
     char path[PROC_PATH_MAX];
 
+    if (box->idmap_fd >= 0)
+        return g_steal_fd(&box->idmap_fd);
     if (keeper->config.template_base != 0)
         return idmap_make(keeper->config.template_base, ids_base_of(&keeper->ids, box->slot));
 
@@ -127,9 +125,10 @@ give_mounts(Box *box, pid_t pid)
 {
     const Keeper *keeper = box->keeper;
     int fds[CHILD_FDS_MAX];
+    bool mapped = box->idmap_fd >= 0 || !keeper->privileged;
     autofd userns = keeper->privileged ? open_idmap(box, pid) : -1;
 
-    if (keeper->privileged && (userns < 0 || !idmap_apply(box->disk_mount_fd, userns)))
+    if (!mapped && (userns < 0 || !idmap_apply(box->disk_mount_fd, userns)))
         return false;
     box->disk_dir_fd = openat(box->disk_mount_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (box->disk_dir_fd < 0 || !layers_open(keeper->template_fd, &box->request, userns, fds + 1))

@@ -238,13 +238,14 @@ def loops_of(keeper):
 def leftovers(keeper, of_keeper=True):
     """What there is of boxes on the host; of_keeper: and of a keeper that has ended."""
     found = records_of(keeper)
-    # Disks that are ready are attached too.
+    # What is ready for boxes to come has a disk and groups too.
     images = loops_of(keeper)
     found += images if of_keeper or len(images) > keeper.prepared else []
     found += [line for line in pathlib.Path('/proc/self/mountinfo').read_text().splitlines()
               if str(keeper.state) in line]
     for group in groups_of(keeper):
-        found += [group] if of_keeper else [f.path for f in os.scandir(group) if f.is_dir()]
+        inner = [f.path for f in os.scandir(group) if f.is_dir()]
+        found += [group] if of_keeper else inner if len(inner) > keeper.prepared else []
     found += processes_of(keeper)
     return found + [str(path) for path in (keeper.state / 'pool').iterdir()] if of_keeper else found
 

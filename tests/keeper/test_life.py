@@ -2,6 +2,8 @@
 """Boxes are made, held, frozen, handed to the next server and taken down without a trace."""
 import errno
 import os
+import pathlib
+import re
 import socket
 import struct
 import threading
@@ -28,6 +30,30 @@ def test_create_and_kill(keeper):
     boxes.nothing_left(keeper)
     assert keeper.end() == 0
     boxes.nothing_left(keeper, of_keeper=True)
+
+
+def test_prepared_and_not(keeper):
+    """A box has its own limits and ids, whether it was prepared, was not, or another kind was."""
+    keeper.prepare(3)
+    boxes.wait_until(lambda: len(boxes.loops_of(keeper)) != 3, 'ready disks')
+    made = [keeper.create(), keeper.create(pids=33), keeper.create(), keeper.create(flags=boxes.KEEP_DISK),
+            keeper.create(), keeper.create()]
+    assert len({box.answer.id_base for box in made}) == len(made)
+    for box, pids in zip(made, (64, 33, 64, 64, 64, 64)):
+        place = pathlib.Path(f'/proc/{box.pid}/cgroup').read_text()
+        slot = (box.answer.id_base - boxes.ID_BASE) // 65536
+        assert set(re.findall(r'/(box-\d+)$', place, re.M)) == {f'box-{slot}'}
+        limits = [pathlib.Path(group, f'box-{slot}', 'pids.max') for group in boxes.groups_of(keeper)]
+        assert {path.read_text() for path in limits if path.exists()} == {f'{pids}\n'}
+        assert box.run('/bin/probe', 'write', '/tmp/note', 'x')[0] == 0
+        assert box.run('/bin/probe', 'stat', '/tmp/note') == (0, '1000 1000\n')
+    keeper.prepare(1, pids=33)
+    for box in made:
+        keeper.kill_box(box)
+    keeper.call(KILL, made[3].id)
+    boxes.nothing_left(keeper)
+    keeper.prepare(0)
+    boxes.nothing_left(keeper)
 
 
 def test_many_leave_nothing(keeper):
