@@ -3,6 +3,8 @@
 #include <glib.h>
 #include <stdbool.h>
 
+#include "wire/frame.h"
+
 /* One stream of one run in a file: the first RUN_LOG_HEAD bytes and, behind them, a ring with
  * the last RUN_LOG_TAIL.  A head page says how far it goes and which ranges were dropped
  * before they came here; it is written after the bytes, and writing the same bytes again is
@@ -17,12 +19,16 @@ enum {
     RUN_LOG_GAPS_MAX = 64, /* further ones are joined to the last */
 };
 
+/* Of a stream's file in the folder of the box's logs. */
+char *run_log_dup_name(guint32 run, FrameStream stream);
+
 /* Made when it is not there. */
 RunLog *run_log_open(int folder_fd, const char *name, GError **error);
 void run_log_close(RunLog *log);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(RunLog, run_log_close)
 
 guint64 run_log_end(const RunLog *log); /* offset behind the last byte */
+/* What lies below the end is skipped; what leaves a hole is ERR_INVALID. */
 bool run_log_append(RunLog *log, guint64 offset, const void *bytes, size_t n, GError **error);
 bool run_log_gap(RunLog *log, guint64 offset, guint64 n, GError **error);
 
