@@ -78,6 +78,38 @@ origin_host_allowed(const OriginRules *rules, const char *host, guint16 port)
     return false;
 }
 
+/* What stands before the first dot. */
+static bool
+read_label(const char *label, size_t n, guint16 *ret_port, char ret_id[ID_BOX_LEN + 1])
+{
+    size_t digits = strspn(label, "0123456789");
+    gint64 port = digits >= 1 && digits <= 5 && label[0] != '0' ? g_ascii_strtoll(label, NULL, 10) : 0;
+    char id[ID_BOX_LEN + 1] = {0};
+
+    if (port < 1 || port > G_MAXUINT16 || n != digits + 1 + ID_BOX_LEN || label[digits] != '-')
+        return false;
+    for (size_t i = 0; i < ID_BOX_LEN; i++)
+        id[i] = g_ascii_tolower(label[digits + 1 + i]);
+    if (!id_is_box(id))
+        return false;
+    *ret_port = (guint16)port;
+    memcpy(ret_id, id, sizeof id);
+    return true;
+}
+
+bool
+origin_is_preview(const OriginRules *rules, const char *host, guint16 port, guint16 *ret_port,
+                  char ret_id[ID_BOX_LEN + 1])
+{
+    const char *dot = strchr(host, '.');
+    int given;
+
+    if (dot == NULL || dot[1] == '[' || !origin_host_allowed(rules, dot + 1, port))
+        return false;
+    g_autofree char *name = g_strndup(dot + 1, split_host(dot + 1, &given));
+    return !g_hostname_is_ip_address(name) && read_label(host, (size_t)(dot - host), ret_port, ret_id);
+}
+
 static bool
 is_own_page(const char *origin, const char *host)
 {

@@ -3,6 +3,8 @@
 #include <glib.h>
 #include <stdbool.h>
 
+#include "base/id.h"
+
 /* Which names we answer to, and which pages may talk to us.
  *
  * A page of another site can make a browser send us requests, and with DNS rebinding even
@@ -20,6 +22,11 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(OriginRules, origin_rules_free)
 /* `port` is where the request came in; 0 for the control socket, where the name alone
  * counts. */
 bool origin_host_allowed(const OriginRules *rules, const char *host, guint16 port);
+
+/* "{port}-{id}.{name}[:p]", where {name}[:p] would be allowed and is no address: the host of a
+ * box's port, which is an origin of its own. */
+bool origin_is_preview(const OriginRules *rules, const char *host, guint16 port, guint16 *ret_port,
+                       char ret_id[ID_BOX_LEN + 1]);
 
 typedef enum OriginKind {
     ORIGIN_NONE, /* no Origin header: not a page, or a plain navigation */

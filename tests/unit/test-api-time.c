@@ -2,6 +2,7 @@
 /* What ends, refills or is told again after a while. */
 #include <string.h>
 
+#include "api/grant.h"
 #include "api/keyring.h"
 #include "api/rate.h"
 #include "api/refusal.h"
@@ -245,6 +246,31 @@ test_refusals_are_bounded(void)
     g_assert_cmpint(count(b->db, "COUNT(*)"), ==, 2 * REFUSAL_SOURCES_MAX);
 }
 
+static void
+test_grants_end(void)
+{
+    static const GrantFor what = {"abcdefghij0123456789", 3000};
+    g_autoptr(GrantBook) book = grant_book_new();
+    char token[GRANT_SECRET_LEN + 1], late[GRANT_SECRET_LEN + 1], brief[GRANT_SECRET_LEN + 1];
+    char cookie[GRANT_SECRET_LEN + 1], none[GRANT_SECRET_LEN + 1];
+    gint64 left;
+
+    grant_new(book, &what, "key", GRANT_LIFE_S, token);
+    grant_new(book, &what, "key", GRANT_LIFE_S, late);
+    grant_new(book, &what, "key", 10, brief);
+    fake_clock_forward(10);
+    g_assert_false(grant_redeem(book, &what, brief, none, &left));
+    fake_clock_forward(GRANT_LINK_S - 11);
+    g_assert_true(grant_redeem(book, &what, token, cookie, &left));
+    g_assert_cmpint(left, ==, GRANT_LIFE_S - GRANT_LINK_S + 1);
+    fake_clock_forward(1);
+    g_assert_false(grant_redeem(book, &what, late, none, &left));
+    fake_clock_forward(left - 2);
+    g_assert_cmpstr(grant_find(book, &what, cookie), ==, "key");
+    fake_clock_forward(1);
+    g_assert_null(grant_find(book, &what, cookie));
+}
+
 int
 main(int argc, char **argv)
 {
@@ -256,5 +282,6 @@ main(int argc, char **argv)
     g_test_add_func("/time/rate", test_rate);
     g_test_add_func("/time/refusals/held-back", test_refusals_are_held_back);
     g_test_add_func("/time/refusals/bounded", test_refusals_are_bounded);
+    g_test_add_func("/time/grants", test_grants_end);
     return g_test_run();
 }
