@@ -19,9 +19,10 @@ static const struct {
     int n_args;
     int (*run)(const char *const *args);
 } operations[] = {
-    {"stat", 1, builtin_stat},     {"list", 3, builtin_list},   {"read", 3, builtin_read},
-    {"write", 3, builtin_write},   {"mkdir", 2, builtin_mkdir}, {"move", 3, builtin_move},
-    {"remove", 2, builtin_remove}, {"chmod", 2, builtin_chmod}, {"watch", 2, builtin_watch},
+    {"stat", 1, builtin_stat},       {"list", 3, builtin_list},     {"read", 3, builtin_read},
+    {"write", 3, builtin_write},     {"mkdir", 2, builtin_mkdir},   {"move", 3, builtin_move},
+    {"remove", 2, builtin_remove},   {"chmod", 2, builtin_chmod},   {"watch", 2, builtin_watch},
+    {"tar-out", 1, builtin_tar_out}, {"tar-in", 3, builtin_tar_in},
 };
 
 int
@@ -87,13 +88,13 @@ file_open(int dir_fd, const char *path, int flags, mode_t mode)
 }
 
 int
-folder_open_below(int dir_fd, const char *name)
+folder_open_below(int dir_fd, const char *path)
 {
     struct open_how how = {.flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW,
                            .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS |
                                       RESOLVE_NO_XDEV};
 
-    return open_how(dir_fd, name, &how);
+    return open_how(dir_fd, path, &how);
 }
 
 bool

@@ -19,6 +19,8 @@ int builtin_move(const char *const *args);
 int builtin_remove(const char *const *args);
 int builtin_chmod(const char *const *args);
 int builtin_watch(const char *const *args);
+int builtin_tar_out(const char *const *args);
+int builtin_tar_in(const char *const *args);
 
 /* The whole text is a number of that base. */
 bool number_parse(const char *text, unsigned base, uint64_t max, uint64_t *ret_number);
@@ -27,8 +29,8 @@ bool number_parse(const char *text, unsigned base, uint64_t max, uint64_t *ret_n
 int file_open(int dir_fd, const char *path, int flags, mode_t mode);
 /* An ordinary file to read. */
 int file_open_regular(const char *path, struct stat *ret_stat);
-/* A folder below `dir_fd` that is no link and no mount point. */
-int folder_open_below(int dir_fd, const char *name);
+/* A folder below `dir_fd`, by a path without links and mount points. */
+int folder_open_below(int dir_fd, const char *path);
 /* As getdents64() gives it. */
 typedef struct Dirent {
     uint64_t inode;

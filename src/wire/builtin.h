@@ -20,13 +20,30 @@
  *   chmod PATH MODE
  *   watch PATH DEPTH              a BuiltinEvent for each change in the folder and in those up
  *                                 to DEPTH levels below it, until it is killed; see there
+ *   tar-out PATH                  what the folder holds, or the one file, as an archive: ustar,
+ *                                 with pax or GNU headers where that is too small; a file with several names
+ *                                 comes once for each.  What cannot be read is left out; the
+ *                                 exit code is then its errno
+ *   tar-in PATH ENTRIES BYTES     an archive from input becomes files below the folder, at most
+ *                                 that many; see below
  *
- * Only ordinary files are read and written over; /proc is EACCES. */
+ * Both say on STREAM_STDERR which entry they mean, a line for each: "tar-in: NAME: why".
+ *
+ * Only ordinary files are read and written over; /proc is EACCES.
+ *
+ * tar-in reads what GNU tar, bsdtar and Python write: EBADMSG, or EPIPE when the end of archive
+ * is missing.  What came before an error stays.  A name that is absolute or has ".." is EXDEV; no
+ * link and no mount on the way is followed (ELOOP, ENOTDIR, EXDEV); what is there is replaced, but a
+ * folder only by a folder.  Links are made after everything else: a hard link to a file of the
+ * tree, a symbolic one to an absolute path or to one that stays in the tree (EXDEV).  Set-id bits
+ * are dropped, devices and FIFOs skipped (told, no error).  More than ENTRIES or BYTES, holes
+ * counted, is EFBIG, a path of 4096 bytes ENAMETOOLONG, more than 64 levels ELOOP. */
 
 enum {
     BUILTIN_LIST_MAX = 4096,
     BUILTIN_DEPTH_MAX = 128, /* of a tree; deeper is ELOOP */
     BUILTIN_WATCHES_MAX = 32768,
+    BUILTIN_TAR_ENTRIES_MAX = 1000000,
 };
 
 /* Then name and, for a link, target, neither with a NUL. */

@@ -446,3 +446,44 @@ box_expect(TestBox *box, const char *line, const char *want)
     g_assert_cmpstr(text, ==, want);
     box_forget(box, run);
 }
+
+typedef struct Feed {
+    const TestRun *run;
+    uint64_t sent;
+} Feed;
+
+static bool
+takes_more(TestBox *box, void *data)
+{
+    const Feed *feed = data;
+
+    return feed->run->ended || feed->run->failed || feed->sent - feed->run->in_acked < FRAME_WINDOW;
+}
+
+void
+box_feed(TestBox *box, TestRun *run, const void *bytes, size_t n)
+{
+    Feed feed = {run, 0};
+
+    while (feed.sent < n && !run->ended) {
+        size_t part = MIN(n - feed.sent, (size_t)FRAME_DATA_MAX);
+
+        box_until(box, takes_more, &feed);
+        part = MIN(part, FRAME_WINDOW - (feed.sent - run->in_acked));
+        box_write(box, run, feed.sent, (const guint8 *)bytes + feed.sent, part);
+        feed.sent += part;
+    }
+    box_send(box, (FrameHead){.type = FRAME_STDIN_CLOSE, .run = run->id}, NULL);
+}
+
+TestRun *
+box_python(TestBox *box, uint32_t flags, const char *program)
+{
+    g_autofree FrameStart *start = box_spec(START_BLOCK | flags, "");
+
+    start->cwd = "/tmp";
+    start->argv[0] = "python3";
+    start->argv[1] = "-c";
+    start->argv[2] = program;
+    return box_start(box, box->next_id++, start);
+}

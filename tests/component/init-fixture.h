@@ -65,5 +65,9 @@ TestRun *box_op_start(TestBox *box, uint32_t flags, const char *line);
 TestRun *box_op(TestBox *box, const char *line);
 /* A shell line and what it must print. */
 void box_expect(TestBox *box, const char *line, const char *want);
+/* All of it, as fast as init takes it, and the end of input. */
+void box_feed(TestBox *box, TestRun *run, const void *bytes, size_t n);
+/* A Python program in the box; its output is the run's. */
+TestRun *box_python(TestBox *box, uint32_t flags, const char *program);
 FrameStart *box_spec(uint32_t flags, const char *line);
 char *test_run_text(const TestRun *run);
