@@ -6,3 +6,4 @@
  * still but for what the test adds.  Not for what waits on the loop, which has a clock of its
  * own. */
 void fake_clock_forward(gint64 seconds);
+void fake_clock_jump(gint64 seconds); /* the wall clock alone */
