@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "report/match.h"
+#include "report/scan.h"
+#include "report/xml.h"
+
+/* JUnit's XML, printed or as the bytes of a file.  There is no one schema: the attributes of
+ * suites count differently from tool to tool, so test cases are counted.  It begins with a suite
+ * at the start of a line, or right behind the XML declaration. */
+
+enum { DEPTH_MAX = 64 };
+
+typedef enum Place { PLACE_LINE_START, PLACE_OTHER } Place;
+
+typedef struct Junit {
+    XmlTags *tags;
+    Place place;
+    size_t held;
+    char head[16]; /* "<testsuite" as far as it came */
+    guint depth;   /* of open suites */
+    bool opened, in_case, failed, skipped;
+    char *name;
+    Scan *scan; /* while bytes are read */
+    guint64 first;
+    TestReport *run;
+} Junit;
+
+static void
+reset(Junit *junit)
+{
+    g_clear_pointer(&junit->tags, xml_tags_free);
+    g_clear_pointer(&junit->name, g_free);
+    g_clear_pointer(&junit->run, report_free);
+    junit->depth = 0;
+    junit->opened = junit->in_case = false;
+}
+
+static void
+clear(void *state)
+{
+    reset(state);
+}
+
+static void
+begin_case(Junit *junit, const XmlTag *tag)
+{
+    g_autofree char *class = xml_dup_attribute(tag->attributes, "classname");
+    g_autofree char *name = xml_dup_attribute(tag->attributes, "name");
+    g_autofree char *status = xml_dup_attribute(tag->attributes, "status");
+    const char *shown = name != NULL ? name : "(no name)";
+
+    junit->in_case = true;
+    junit->failed = false;
+    junit->skipped = g_strcmp0(status, "disabled") == 0;
+    g_free(junit->name);
+    if (class != NULL && *class != '\0' && strcmp(class, shown) != 0)
+        junit->name = g_strdup_printf("%s > %s", class, shown);
+    else
+        junit->name = g_strdup(shown);
+}
+
+static void
+end_case(Junit *junit)
+{
+    TestReport *run = junit->run;
+
+    junit->in_case = false;
+    run->total++;
+    if (junit->failed) {
+        run->failed++;
+        report_add_failing(run, junit->name);
+    } else if (junit->skipped) {
+        run->skipped++;
+    } else {
+        run->passed++;
+    }
+}
+
+static void
+take_case(Junit *junit, const XmlTag *tag)
+{
+    if (tag->open && !junit->in_case)
+        begin_case(junit, tag);
+    if (tag->close && junit->in_case)
+        end_case(junit);
+}
+
+/* The outermost has the time of all. */
+static void
+read_time(Junit *junit, const XmlTag *tag)
+{
+    g_autofree char *time = xml_dup_attribute(tag->attributes, "time");
+    const char *p = time;
+
+    if (time != NULL)
+        match_duration(&p, 1000, &junit->run->duration_ms);
+}
+
+static void
+take_suite(Junit *junit, const XmlTag *tag)
+{
+    if (tag->open) {
+        if (junit->run->duration_ms < 0)
+            read_time(junit, tag);
+        junit->opened = true;
+        junit->depth++;
+        junit->run->partial |= junit->depth > DEPTH_MAX;
+    }
+    if (tag->close && junit->depth > 0)
+        junit->depth--;
+}
+
+static void
+on_tag(void *data, const XmlTag *tag)
+{
+    Junit *junit = data;
+
+    if (strcmp(tag->name, "testsuite") == 0 || strcmp(tag->name, "testsuites") == 0)
+        take_suite(junit, tag);
+    else if (strcmp(tag->name, "testcase") == 0)
+        take_case(junit, tag);
+    else if (!junit->in_case || !tag->open)
+        return;
+    else if (strcmp(tag->name, "failure") == 0 || strcmp(tag->name, "error") == 0)
+        junit->failed = true;
+    else if (strcmp(tag->name, "skipped") == 0)
+        junit->skipped = true;
+}
+
+static void
+begin(Junit *junit)
+{
+    junit->tags = xml_tags_new(on_tag, junit);
+    junit->run = report_new("junit");
+    junit->first = scan_number(junit->scan);
+    for (size_t i = 0; i < junit->held; i++)
+        xml_tags_put(junit->tags, (guint8)junit->head[i]);
+}
+
+/* Looks for "<testsuite" and what ends the name, at a place where a document may begin. */
+static void
+look(Junit *junit, guint8 byte)
+{
+    static const char want[] = "<testsuite";
+    char c = (char)byte;
+    size_t n = junit->held;
+
+    if (n == 0 && c == '\n') {
+        junit->place = PLACE_LINE_START;
+    } else if (n == 0 && c == '>') {
+        junit->place = PLACE_LINE_START; /* the end of a declaration, or of anything: cheap to try */
+    } else if (n < strlen(want) ? c == want[n] && (n > 0 || junit->place == PLACE_LINE_START)
+                                : n == strlen(want) && c == 's') {
+        junit->head[junit->held++] = c;
+    } else if (n >= strlen(want) && (c == '>' || g_ascii_isspace(c) || c == '/')) {
+        junit->head[junit->held++] = c;
+        begin(junit);
+        junit->held = 0;
+    } else {
+        junit->held = 0;
+        if (c == '\n')
+            junit->place = PLACE_LINE_START;
+        else if (!g_ascii_isspace(c))
+            junit->place = PLACE_OTHER;
+    }
+}
+
+static void
+read_bytes(void *state, Scan *scan, const guint8 *bytes, size_t n)
+{
+    Junit *junit = state;
+
+    junit->scan = scan;
+    for (size_t i = 0; i < n; i++) {
+        if (junit->run == NULL)
+            look(junit, bytes[i]);
+        else
+            xml_tags_put(junit->tags, bytes[i]);
+        if (junit->opened && junit->depth == 0) {
+            scan_add(scan, SCAN_COPY, junit->first, scan_number(scan), g_steal_pointer(&junit->run));
+            reset(junit);
+        }
+    }
+}
+
+static void
+end(void *state, Scan *scan)
+{
+    Junit *junit = state;
+
+    if (junit->run == NULL)
+        return;
+    junit->run->partial = true;
+    scan_add(scan, SCAN_COPY, junit->first, scan_number(scan), g_steal_pointer(&junit->run));
+}
+
+const Runner runner_junit = {.size = sizeof(Junit), .bytes = read_bytes, .end = end, .clear = clear};
