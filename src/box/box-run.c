@@ -184,6 +184,8 @@ on_ended(BoxLink *link, Run *run, void *ctx)
         return;
     }
     box->host->stats.runs_by_reason[end->reason]++;
+    if (end->reason == RUN_EXIT && end->code != 0)
+        box->host->stats.runs_failed++;
     box->host->stats.run_us += end->duration_us;
     box_touch(box);
     write_ended(box, row, end);

@@ -178,6 +178,14 @@ expires_us(const Box *box)
     return box->gone ? box->row.ended_us : clock_wall_us() + MAX(left_us, 0);
 }
 
+static const char *
+shell_of(const BoxFacts *f)
+{
+    const char *shell = f->env != NULL ? g_environ_getenv(f->env, "SHELL") : NULL;
+
+    return shell != NULL && shell[0] == '/' ? shell : "/bin/sh";
+}
+
 static void
 fill_facts(const BoxFacts *f, BoxInfo *info)
 {
@@ -190,6 +198,7 @@ fill_facts(const BoxFacts *f, BoxInfo *info)
     info->repo_url = f->repo_url;
     info->lease = f->lease;
     info->metadata = f->metadata;
+    info->shell = shell_of(f);
     info->limits = f->limits;
     info->from_pool = f->from_pool;
 }
@@ -217,6 +226,7 @@ box_info(const Box *box, BoxInfo *ret_info)
         .uptime_ms = box->gone ? (until_us - row->created_us) / 1000
                                : (clock_mono_us() - row->life.born_us) / 1000,
         .executions = row->executions,
+        .sudo = box->template != NULL && box->template->sudo,
     };
     fill_facts(&row->facts, ret_info);
 }

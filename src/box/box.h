@@ -47,6 +47,7 @@ typedef struct BoxInfo {
     const char *name, *template, *template_hash;
     const char *agent_id, *task_id, *repo_url, *lease; /* NULL: none */
     const char *metadata;                              /* a JSON object as text */
+    const char *shell; /* runs a line with -c: SHELL of its environment, or /bin/sh */
     BoxState state;
     bool busy;
     const char *reason; /* of ERROR and TERMINATED: "killed", "expired", "lost", …; else NULL */
@@ -57,6 +58,7 @@ typedef struct BoxInfo {
     gint64 uptime_ms;
     guint64 executions; /* commands ever started */
     bool from_pool;
+    bool sudo; /* its template lets commands be root inside */
 } BoxInfo;
 void box_info(const Box *box, BoxInfo *ret_info);
 /* creating, ready, busy, paused, stopping, terminated, error */

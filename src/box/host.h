@@ -84,7 +84,8 @@ typedef struct BoxHostStats {
     guint64 created, failed, expired, killed;
     guint64 from_pool;
     guint64 runs_started, runs_by_reason[RUN_REASON_MAX];
-    guint64 run_us; /* of all that ended */
+    guint64 runs_failed; /* of those that ended by an exit: with a code that is not 0 */
+    guint64 run_us;      /* of all that ended */
     guint32 degraded;
     bool keeper_ready;
 } BoxHostStats;
