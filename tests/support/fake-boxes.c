@@ -563,10 +563,10 @@ fake_link_set_alive(bool alive)
     world.probe_dead = !alive;
 }
 
-const char *const *
-fake_link_last_env(void)
+char *
+fake_link_dup_last_env(void)
 {
-    return (const char *const *)world.last_env;
+    return g_strjoinv(" ", world.last_env);
 }
 
 const char *

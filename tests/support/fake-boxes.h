@@ -41,7 +41,7 @@ bool fake_run_is_oom(BoxLink *link, guint32 run);
 void fake_link_close(BoxLink *link);
 void fake_link_active(BoxLink *link);
 void fake_link_set_alive(bool alive); /* what probes say */
-const char *const *fake_link_last_env(void);
+char *fake_link_dup_last_env(void);   /* with spaces between */
 const char *fake_link_last_user(void);
 const char *fake_link_last_cwd(void);
 guint fake_links_stopped(void);
