@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/settings.h"
 #include "daemon/keeper-place.h"
+#include "daemon/leaf.h"
 #include "daemon/supervisor.h"
 
 /* The keeper first: the server looks for it. */
@@ -118,7 +119,8 @@ run_programs(Cli *cli, const char *self, const Config *config)
         return code;
     if (!run_as_find(user, &as, &error) || !keeper_prepare(config, &as, &error))
         return cli_fail(cli, exit_code_of(error), "%s", error->message);
-    g_autoptr(GPtrArray) keeper = keeper_argv(config, &as, self, &error);
+    bool in_leaf = leaf_enter();
+    g_autoptr(GPtrArray) keeper = keeper_argv(config, &as, self, in_leaf, &error);
     if (keeper == NULL)
         return cli_fail(cli, exit_code_of(error), "%s", error->message);
     g_autoptr(GPtrArray) serve = serve_argv(cli, self, user, config);

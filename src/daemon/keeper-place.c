@@ -131,7 +131,7 @@ add_option(GPtrArray *argv, const char *name, char *value)
 }
 
 GPtrArray *
-keeper_argv(const Config *config, const RunAs *server, const char *self, GError **error)
+keeper_argv(const Config *config, const RunAs *server, const char *self, bool in_leaf, GError **error)
 {
     bool root = geteuid() == 0;
     g_autofree char *program = program_find(self, "coop-keeper", error);
@@ -148,6 +148,8 @@ keeper_argv(const Config *config, const RunAs *server, const char *self, GError 
     add_option(argv, "--templates", g_strdup(config->templates_dir));
     add_option(argv, "--server-uid", g_strdup_printf("%u", server->uid));
     add_option(argv, "--template-base", g_strdup_printf("%u", sub_ids_of(server->name, server->uid)));
+    if (in_leaf)
+        g_ptr_array_add(argv, g_strdup("--cgroup-leaf"));
     g_ptr_array_add(argv, NULL);
     return argv;
 }

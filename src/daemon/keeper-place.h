@@ -20,8 +20,10 @@ char *keeper_socket(const Config *config);
 bool keeper_prepare(const Config *config, const RunAs *server, GError **error);
 
 /* The command line, NULL-terminated. `self` is the path of this program: the others lie beside
- * it, or in the libexec folder of the same prefix.  NULL with ERR_UNAVAILABLE: not installed. */
-GPtrArray *keeper_argv(const Config *config, const RunAs *server, const char *self, GError **error);
+ * it, or in the libexec folder of the same prefix; `in_leaf` is what leaf_enter() said.  NULL with
+ * ERR_UNAVAILABLE: not installed. */
+GPtrArray *
+keeper_argv(const Config *config, const RunAs *server, const char *self, bool in_leaf, GError **error);
 
 /* A program of ours by name, found as above. */
 char *program_find(const char *self, const char *name, GError **error);

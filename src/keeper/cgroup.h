@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "keeper/cgroup-find.h"
+#include "base/cgroup-find.h"
 #include "wire/record.h"
 
 /* Our group in every hierarchy, and in it one group for each box, named after its slot.  Ours

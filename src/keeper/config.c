@@ -15,7 +15,7 @@ enum {
     ID_RANGES_DEFAULT = KEEPER_BOXES_MAX,
 };
 
-typedef enum OptionKind { OPTION_TEXT, OPTION_U32 } OptionKind;
+typedef enum OptionKind { OPTION_TEXT, OPTION_U32, OPTION_FLAG } OptionKind;
 
 static const struct {
     const char *name;
@@ -32,6 +32,7 @@ static const struct {
     {"server-uid", "UID", OPTION_U32, offsetof(KeeperConfig, server_uid), UINT32_MAX - 1, false},
     {"id-base", "ID", OPTION_U32, offsetof(KeeperConfig, id_base), UINT32_MAX, false},
     {"id-ranges", "N", OPTION_U32, offsetof(KeeperConfig, id_ranges), KEEPER_BOXES_MAX, false},
+    {"cgroup-leaf", NULL, OPTION_FLAG, offsetof(KeeperConfig, in_leaf), 0, false},
     {"template-base", "ID", OPTION_U32, offsetof(KeeperConfig, template_base), UINT32_MAX - ID_RANGE, false},
 };
 
@@ -41,8 +42,9 @@ usage(GError **error)
     g_autoptr(GString) text = g_string_new("usage: coop-keeper");
 
     for (size_t i = 0; i < G_N_ELEMENTS(table); i++)
-        g_string_append_printf(text, table[i].needed ? " --%s %s" : " [--%s %s]", table[i].name,
-                               table[i].value);
+        g_string_append_printf(text, table[i].needed ? " --%s%s%s" : " [--%s%s%s]", table[i].name,
+                               table[i].value != NULL ? " " : "",
+                               table[i].value != NULL ? table[i].value : "");
     return err_set(error, ERR_INVALID, "%s", text->str);
 }
 
@@ -57,6 +59,10 @@ set_option(KeeperConfig *config, size_t i, const char *value, GError **error)
 
         g_free(*text);
         *text = g_strdup(value);
+        return true;
+    }
+    if (table[i].kind == OPTION_FLAG) {
+        *(bool *)field = true;
         return true;
     }
     if (!g_ascii_string_to_unsigned(value, 10, 0, table[i].max, &number, NULL))
@@ -75,7 +81,10 @@ config_parse(KeeperConfig *config, int argc, char **argv, GError **error)
     *config = (KeeperConfig){
         .server_uid = geteuid(), .id_base = ID_BASE_DEFAULT, .id_ranges = ID_RANGES_DEFAULT};
     for (size_t i = 0; i < G_N_ELEMENTS(table); i++)
-        options[i] = (struct option){.name = table[i].name, .has_arg = required_argument, .val = (int)i};
+        options[i] = (struct option){.name = table[i].name,
+                                     .has_arg = table[i].kind == OPTION_FLAG ? no_argument
+                                                                             : required_argument,
+                                     .val = (int)i};
     opterr = 0;
     while ((at = getopt_long(argc, argv, "", options, NULL)) != -1) {
         if (at == '?')

@@ -13,6 +13,7 @@ typedef struct KeeperConfig {
     char *init_path;
     uid_t server_uid;
     uint32_t id_base, id_ranges;
+    bool in_leaf;           /* the group we are in was made for us: boxes go beside it */
     uint32_t template_base; /* the id of root in the files of layers and disks */
 } KeeperConfig;
 

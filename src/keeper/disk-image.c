@@ -26,7 +26,29 @@ enum {
     NAME_BYTES = 8,
     NUMBER_MAX = 24,
     OPTIONS_MAX = 96,
+    PROGRAM_MAX = 64,
 };
+
+/* Found where systems have it, whatever path we were started with. */
+_Noreturn static void
+exec_program(const char *const *argv)
+{
+    static const char *const folders[] = {"/usr/sbin", "/sbin", "/usr/bin", "/bin"};
+    static char *const env[] = {(char *)(uintptr_t) "PATH=/usr/sbin:/usr/bin:/sbin:/bin",
+                                (char *)(uintptr_t) "MKE2FS_CONFIG=/dev/null", NULL};
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (null >= 0 && dup2(null, 0) >= 0 && dup2(null, 1) >= 0 && dup2(null, 2) >= 0) {
+        for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
+            char path[PROGRAM_MAX];
+
+            snprintf(path, sizeof path, "%s/%s", folders[i], argv[0]);
+            (void)execve(path, (char *const *)(uintptr_t)argv, env);
+        }
+    }
+    _exit(127);
+}
 
 /* The program's exit status; -1: it did not run. */
 static int
@@ -35,17 +57,8 @@ run_program(const char *const *argv)
     pid_t pid = fork();
     int status;
 
-    if (pid == 0) {
-        int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-
-        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(null, 2) < 0)
-            _exit(127);
-        static char *const env[] = {(char *)(uintptr_t) "PATH=/usr/sbin:/usr/bin:/sbin:/bin",
-                                    (char *)(uintptr_t) "MKE2FS_CONFIG=/dev/null", NULL};
-        (void)execvpe(argv[0], (char *const *)(uintptr_t)argv, env);
-        _exit(127);
-    }
+    if (pid == 0)
+        exec_program(argv);
     if (pid < 0 || waitpid(pid, &status, 0) < 0 || !WIFEXITED(status))
         return -1;
     return WEXITSTATUS(status);

@@ -202,6 +202,12 @@ open_groups(Keeper *keeper, GError **error)
         !g_file_get_contents("/proc/self/mountinfo", &mountinfo_text, NULL, error))
         return false;
     cgroup_find(cgroup_text, mountinfo_text, &place);
+    if (keeper->config.in_leaf && place.dir[CGROUP_UNIFIED] != NULL) {
+        char *parent = g_path_get_dirname(place.dir[CGROUP_UNIFIED]);
+
+        g_free(place.dir[CGROUP_UNIFIED]);
+        place.dir[CGROUP_UNIFIED] = parent;
+    }
     return reconcile_start(keeper, &place, error) && cgroups_open(&keeper->groups, &place, name, error);
 }
 

@@ -3,7 +3,7 @@
 #include <glib.h>
 #include <stdbool.h>
 
-#include "keeper/cgroup-find.h"
+#include "base/cgroup-find.h"
 
 typedef struct Keeper Keeper;
 

@@ -247,9 +247,10 @@ probe_self(void)
 static int
 bomb_fork(void)
 {
+    static pid_t pids[MANY_USERS];
     int n = 0;
 
-    for (pid_t pid; (pid = fork()) >= 0; n++) {
+    for (pid_t pid; n < MANY_USERS && (pid = fork()) >= 0; n++) {
         if (pid == 0) {
             /* Limits per user are no help against root, who has many. */
             if (getuid() == 0 && setuid((uid_t)(MANY_USERS + n)) < 0)
@@ -257,10 +258,12 @@ bomb_fork(void)
             raise(SIGSTOP);
             _exit(0);
         }
+        pids[n] = pid;
         waitpid(pid, NULL, WUNTRACED);
     }
     printf("%d %d\n", n, errno);
-    kill(-1, SIGKILL);
+    for (int i = 0; i < n; i++)
+        kill(pids[i], SIGKILL);
     return 0;
 }
 

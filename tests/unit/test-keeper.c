@@ -5,10 +5,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cgroup-find.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "keeper/box.h"
-#include "keeper/cgroup-find.h"
 #include "keeper/ids.h"
 #include "keeper/records.h"
 #include "keeper/userns.h"

@@ -92,6 +92,18 @@ static void __attribute__((format(printf, 2, 3))) report(int line_fd, const char
     write_all(line_fd, text, (size_t)n);
 }
 
+/* The first root cannot be put aside by pivot_root, which boxes need: the same files as a mount
+ * of their own take its place. */
+static void
+change_root(void)
+{
+    if (mkdir("/root", 0700) < 0 && errno != EEXIST)
+        die("mkdir /root");
+    if (mount("/", "/root", NULL, MS_BIND, NULL) < 0 || chdir("/root") < 0 ||
+        mount(".", "/", NULL, MS_MOVE, NULL) < 0 || chroot(".") < 0 || chdir("/") < 0)
+        die("change the root");
+}
+
 static void
 mount_all(void)
 {
@@ -254,6 +266,7 @@ main(void)
 {
     char line[LINE_MAX_BYTES];
 
+    change_root();
     mount_all();
     int line_fd = open_report_line();
     loopback_up();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "keeper/cgroup-find.h"
+#include "base/cgroup-find.h"
 
 #include <string.h>
 
