@@ -79,7 +79,7 @@ on_hello(Box *box, const FrameHead *head, const void *payload)
         stream_rewind(&run->streams[0], 0);
         stream_rewind(&run->streams[1], 0);
         if (run->state != RUN_STATE_STARTING && run->state != RUN_STATE_FAILED)
-            run->owed |= OWE_STARTED;
+            run->owed |= OWE_STARTED | OWE_STDIN_ACK;
         if (run->state == RUN_STATE_ENDED)
             run->owed |= OWE_ENDED;
         if (run->state == RUN_STATE_FAILED)

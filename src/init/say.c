@@ -40,7 +40,7 @@ say_hello(Box *box)
                                                      : RUN_RUNNING,
             .out_offset = run->streams[0].end,
             .err_offset = run->streams[1].end,
-            .in_offset = run->input.written,
+            .in_offset = run->input.taken,
         };
     }
     FrameHead head = {.type = FRAME_HELLO,

@@ -83,7 +83,7 @@ typedef struct FrameRun {
     uint32_t run;
     uint32_t state;                  /* FrameRunState; 0 from the server */
     uint64_t out_offset, err_offset; /* server: has everything below; init: has this much in all */
-    uint64_t in_offset;              /* init: took everything below */
+    uint64_t in_offset;              /* init: holds everything below; STDIN_ACK follows */
 } FrameRun;
 
 typedef enum FrameRunState { RUN_RUNNING = 1, RUN_ENDED, RUN_FAILED } FrameRunState;
