@@ -357,7 +357,9 @@ box_start(Box *box, const RunSpec *spec, const char *actor, GError **error)
     if (run == NULL)
         return NULL;
     FAILPOINT("box-start-sent");
-    box->row.last_run = MAX(box->row.last_run, run_id(run));
+    /* Streamed runs count by themselves and are not known after a restart. */
+    if (spec->sink == NULL)
+        box->row.last_run = MAX(box->row.last_run, run_id(run));
     box_touch(box);
     /* Files that are read and written are no commands. */
     if (spec->sink == NULL && (spec->flags & START_BUILTIN) == 0) {

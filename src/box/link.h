@@ -42,7 +42,7 @@ typedef struct BoxLinkSpec {
     const char *folder; /* of the box's logs; made when the first is needed */
     const BoxLinkRun *runs;
     size_t n_runs;
-    guint32 last_run; /* the highest id that was ever used */
+    guint32 last_run; /* the highest id of a logged run that was ever used */
     BoxLinkEvents events;
     void *ctx;
 } BoxLinkSpec;

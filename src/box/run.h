@@ -89,6 +89,8 @@ void run_resume(Run *run);
 /* How many of the bytes were taken: fewer than `n` when the window is full (`input_room`
  * follows), 0 also when the run takes no input or has ended. */
 size_t run_write(Run *run, const void *bytes, size_t n) G_GNUC_WARN_UNUSED_RESULT;
+/* In the place of the sink's `input_room`; for logged runs, which have no sink. */
+void run_set_input_room(Run *run, void (*room)(Run *run, void *ctx), void *ctx);
 /* Of a logged run: `room` is called, once, when run_write() that took less than all may take
  * more, or when the run has ended.  One at a time; NULL takes it back. */
 void run_on_input_room(Run *run, void (*room)(void *data), void *data);
