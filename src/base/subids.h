@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+#include <glib.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+/* Ids that the machine lends to an ordinary user: lines "user:first:count" in /etc/subuid and
+ * /etc/subgid, the user by name or by number. */
+
+/* The first range of at least `want` ids that a text in that form gives to this user. */
+bool subids_find(const char *text, const char *user, uid_t uid, guint32 want, guint32 *ret_first);
+
+/* Of the user who runs this, or of another by name: the same numbers for users and for groups,
+ * because a layer of a template has one base for both.  ERR_UNAVAILABLE says what to do. */
+bool subids_find_own(guint32 want, guint32 *ret_first, GError **error);
+bool subids_find_user(const char *user, uid_t uid, guint32 want, guint32 *ret_first, GError **error);

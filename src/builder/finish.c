@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/failpoint.h"
+#include "base/path.h"
+#include "builder/build.h"
+#include "builder/tree.h"
+
+/* The end of a build: the root is cleaned of what only the build needed, checked, measured,
+ * synced and renamed to its hash. */
+
+enum { HASH_LEN = 40 };
+
+/* Places that boxes mount over; a link there would lead a mount astray. */
+static bool
+check_places(int root_fd, GError **error)
+{
+    static const char *const places[] = {"dev", "proc", "sys", "tmp", "run", "etc"};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(places); i++) {
+        struct stat st;
+
+        if (mkdirat(root_fd, places[i], 0755) < 0 && errno != EEXIST)
+            return err_errno(error, "make '/%s'", places[i]);
+        if (fstatat(root_fd, places[i], &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))
+            return err_set(error, ERR_INVALID, "'/%s' of the template is not a folder", places[i]);
+    }
+    return fchmodat(root_fd, "tmp", 01777, 0) == 0 || err_errno(error, "open '/tmp' for everybody");
+}
+
+static bool
+empty_folder(int root_fd, const char *name, GError **error)
+{
+    int fd = openat(root_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    const struct dirent *entry;
+    bool ok = true;
+
+    if (dir == NULL) {
+        if (fd >= 0)
+            close(fd);
+        return true;
+    }
+    while (ok && (entry = readdir(dir)) != NULL) {
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            ok = tree_remove(dirfd(dir), entry->d_name, error);
+    }
+    closedir(dir);
+    return ok;
+}
+
+/* Names and passwords of a private mirror are not for boxes. */
+static bool
+strip_sources(const char *path, GError **error)
+{
+    g_autofree char *text = NULL;
+
+    if (!g_file_get_contents(path, &text, NULL, NULL))
+        return true;
+    g_autoptr(GRegex) secret = g_regex_new("://[^/@\\s]+@", 0, 0, NULL);
+    g_autofree char *clean = g_regex_replace_literal(secret, text, -1, 0, "://", 0, NULL);
+    if (strcmp(text, clean) == 0)
+        return true;
+    return g_file_set_contents_full(path, clean, -1, G_FILE_SET_CONTENTS_NONE, 0644, NULL) ||
+           err_errno(error, "write '%s'", path);
+}
+
+static bool
+clean_apt(GError **error)
+{
+    static const char *const parts = BUILD_ROOT "/etc/apt/sources.list.d";
+    g_autoptr(GDir) dir = g_dir_open(parts, 0, NULL);
+    const char *name;
+    bool ok = strip_sources(BUILD_ROOT "/etc/apt/sources.list", error);
+
+    while (ok && dir != NULL && (name = g_dir_read_name(dir)) != NULL) {
+        g_autofree char *path = g_build_filename(parts, name, NULL);
+
+        ok = strip_sources(path, error);
+    }
+    /* The host's proxies. */
+    (void)unlink(BUILD_ROOT "/etc/apt/apt.conf.d/99mmdebstrap");
+    return ok;
+}
+
+static bool
+put_sudo(Build *b, int root_fd, GError **error)
+{
+    g_autofree char *bytes = NULL;
+    gsize n;
+
+    if (b->plan->sudo == NULL || access(b->plan->sudo, R_OK) < 0)
+        return true;
+    if (!g_file_get_contents(b->plan->sudo, &bytes, &n, NULL))
+        return err_set(error, ERR_UNAVAILABLE, "'%s' cannot be read", b->plan->sudo);
+    return g_file_set_contents_full(BUILD_ROOT "/usr/bin/sudo", bytes, (gssize)n, G_FILE_SET_CONTENTS_NONE,
+                                    0755, NULL) ||
+           err_errno(error, "write '/usr/bin/sudo'");
+}
+
+static bool
+clean(Build *b, GError **error)
+{
+    static const char *const folders[] = {"dev",           "run",     "tmp",      "var/lib/apt/lists",
+                                          "var/cache/apt", "var/log", "root/.npm"};
+    autofd root_fd = open(BUILD_ROOT, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (root_fd < 0)
+        return err_errno(error, "open the root");
+    if (!check_places(root_fd, error) || !clean_apt(error) || !put_sudo(b, root_fd, error))
+        return false;
+    for (size_t i = 0; i < G_N_ELEMENTS(folders); i++) {
+        if (!empty_folder(root_fd, folders[i], error))
+            return false;
+    }
+    (void)unlinkat(root_fd, "etc/machine-id", 0); /* each box has its own */
+    (void)unlinkat(root_fd, "etc/hostname", 0);
+    return true;
+}
+
+/* ---- the hash ---- */
+
+static void
+add_dpkg(GPtrArray *manifest)
+{
+    g_autofree char *text = NULL;
+    g_autofree char *package = NULL;
+
+    if (!g_file_get_contents(BUILD_ROOT "/var/lib/dpkg/status", &text, NULL, NULL))
+        return;
+    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
+    for (guint i = 0; lines[i] != NULL; i++) {
+        if (g_str_has_prefix(lines[i], "Package: ")) {
+            g_free(package);
+            package = g_strdup(lines[i] + strlen("Package: "));
+        } else if (g_str_has_prefix(lines[i], "Version: ") && package != NULL) {
+            g_ptr_array_add(manifest, g_strdup_printf("deb %s %s", package, lines[i] + strlen("Version: ")));
+        }
+    }
+}
+
+/* Names that carry their version, as pip's do, and what the checks said. */
+static void
+add_others(Build *b, GPtrArray *manifest)
+{
+    g_autofree char *versions = json_encode(b->versions);
+    g_autoptr(GDir) libs = g_dir_open(BUILD_ROOT "/usr/local/lib", 0, NULL);
+    const char *lib;
+
+    g_ptr_array_add(manifest, g_strdup(versions));
+    while (libs != NULL && (lib = g_dir_read_name(libs)) != NULL) {
+        g_autofree char *path = g_build_filename(BUILD_ROOT "/usr/local/lib", lib, "dist-packages", NULL);
+        g_autoptr(GDir) dir = g_dir_open(path, 0, NULL);
+        const char *name;
+
+        while (dir != NULL && (name = g_dir_read_name(dir)) != NULL)
+            g_ptr_array_add(manifest, g_strdup_printf("pip %s", name));
+    }
+}
+
+static void
+add_npm(GPtrArray *manifest)
+{
+    static const char *const modules = BUILD_ROOT "/usr/local/lib/node_modules";
+    g_autoptr(GDir) dir = g_dir_open(modules, 0, NULL);
+    const char *name;
+
+    while (dir != NULL && (name = g_dir_read_name(dir)) != NULL) {
+        g_autofree char *path = g_build_filename(modules, name, "package.json", NULL);
+        g_autofree char *text = NULL;
+
+        if (g_file_get_contents(path, &text, NULL, NULL))
+            g_ptr_array_add(manifest, g_compute_checksum_for_string(G_CHECKSUM_SHA256, text, -1));
+    }
+}
+
+static gint
+by_text(gconstpointer a, gconstpointer b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static char *
+layer_hash(Build *b)
+{
+    g_autoptr(GPtrArray) manifest = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GChecksum) sum = g_checksum_new(G_CHECKSUM_SHA256);
+
+    add_dpkg(manifest);
+    add_others(b, manifest);
+    add_npm(manifest);
+    g_ptr_array_sort(manifest, by_text);
+    g_checksum_update(sum, (const guchar *)b->plan->key, -1);
+    for (guint i = 0; i < manifest->len; i++) {
+        g_checksum_update(sum, (const guchar *)"\n", 1);
+        g_checksum_update(sum, manifest->pdata[i], -1);
+    }
+    return g_strndup(g_checksum_get_string(sum), HASH_LEN);
+}
+
+/* ---- into the store ---- */
+
+static bool
+keep(Build *b, const char *hash, guint64 size, GError **error)
+{
+    autofd work_fd = openat(b->store_fd, b->plan->work, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    g_autofree char *index = g_strconcat(b->plan->key, ".layer", NULL);
+    g_autoptr(Json) result = json_pack("{s:s, s:I, s:O, s:I}", "layer", hash, "size", (json_int_t)size,
+                                       "versions", b->versions, "built_us", (json_int_t)g_get_real_time());
+    g_autofree char *text = json_encode(result);
+    g_autofree char *index_path = g_strdup_printf("/proc/self/fd/%d/index", work_fd);
+
+    if (work_fd < 0 || syncfs(work_fd) < 0)
+        return err_errno(error, "sync the layer");
+    FAILPOINT("build-sync");
+    /* Somebody may have built the very same meanwhile; then ours goes with the folder. */
+    if (renameat(work_fd, "root", b->store_fd, hash) < 0 && errno != ENOTEMPTY && errno != EEXIST)
+        return err_errno(error, "put the layer '%s' in place", hash);
+    FAILPOINT("build-renamed");
+    if (!path_write_atomic(index_path, text, strlen(text), 0644, error))
+        return false;
+    if (renameat(work_fd, "index", b->store_fd, index) < 0)
+        return err_errno(error, "write '%s'", index);
+    report_done(g_steal_pointer(&result));
+    return true;
+}
+
+bool
+step_finish(Build *b, GError **error)
+{
+    guint64 size;
+
+    report_step(&b->report, "finish", 95, 99);
+    if (!clean(b, error))
+        return false;
+    g_autofree char *hash = layer_hash(b);
+    g_autofree char *root = g_build_filename(b->plan->work, "root", NULL);
+
+    return build_unmount_root(b, error) && tree_size(b->store_fd, root, &size, error) &&
+           keep(b, hash, size, error);
+}
