@@ -44,6 +44,17 @@ limit_memory(int fd, const char *name, uint64_t bytes)
     return true;
 }
 
+void
+cgroup_v1_cap(const Cgroups *groups, const Ceiling *ceiling)
+{
+    const int *fd = groups->fd;
+
+    if (fd[CGROUP_MEMORY] >= 0 && ceiling->memory_bytes > 0)
+        (void)limit_memory(fd[CGROUP_MEMORY], ".", ceiling->memory_bytes);
+    if (fd[CGROUP_PIDS] >= 0 && ceiling->pids > 0)
+        (void)cgroup_write_number(fd[CGROUP_PIDS], ".", "pids.max", ceiling->pids);
+}
+
 bool
 cgroup_v1_limit(const Cgroups *groups, const char *name, const KeeperLimits *limits)
 {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/bpf.h>
@@ -109,10 +110,43 @@ cgroup_v2_open(Cgroups *groups, const char *parent_dir)
         if (hand_on(ours, name))
             groups->unified |= 1u << controllers[i];
     }
-    /* Boxes are the last level. */
-    (void)cgroup_write(ours, ".", "cgroup.max.depth", "1");
+    (void)hand_on(parent, "hugetlb");
     groups->devices_closed = close_devices(ours);
     return true;
+}
+
+/* Pages that the host set aside are not for boxes. */
+static void
+close_huge_pages(int group_fd)
+{
+    int fd = openat(group_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+
+    if (dir == NULL) {
+        if (fd >= 0)
+            close(fd);
+        return;
+    }
+    for (struct dirent *entry; (entry = readdir(dir)) != NULL;) {
+        if (g_str_has_prefix(entry->d_name, "hugetlb.") && g_str_has_suffix(entry->d_name, ".max"))
+            (void)cgroup_write(fd, ".", entry->d_name, "0");
+    }
+    closedir(dir);
+}
+
+void
+cgroup_v2_cap(const Cgroups *groups, const Ceiling *ceiling)
+{
+    int fd = groups->fd[CGROUP_UNIFIED];
+
+    if ((groups->unified & 1u << CGROUP_MEMORY) != 0 && ceiling->memory_bytes > 0)
+        (void)cgroup_write_number(fd, ".", "memory.max", ceiling->memory_bytes);
+    if ((groups->unified & 1u << CGROUP_PIDS) != 0 && ceiling->pids > 0)
+        (void)cgroup_write_number(fd, ".", "pids.max", ceiling->pids);
+    /* Boxes are the last level, and there are only so many. */
+    (void)cgroup_write(fd, ".", "cgroup.max.depth", "1");
+    (void)cgroup_write_number(fd, ".", "cgroup.max.descendants", KEEPER_BOXES_MAX + KEEPER_POOL_MAX);
+    close_huge_pages(fd);
 }
 
 bool

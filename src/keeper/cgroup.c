@@ -128,6 +128,14 @@ cgroups_close(Cgroups *groups)
     }
 }
 
+void
+cgroups_cap(const Cgroups *groups, const Ceiling *ceiling)
+{
+    cgroup_v1_cap(groups, ceiling);
+    if (groups->fd[CGROUP_UNIFIED] >= 0)
+        cgroup_v2_cap(groups, ceiling);
+}
+
 unsigned
 cgroups_missing(const Cgroups *groups)
 {

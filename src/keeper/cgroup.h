@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "base/cgroup-find.h"
+#include "keeper/ceiling.h"
 #include "wire/record.h"
 
 /* Our group in every hierarchy, and in it one group for each box, named after its slot.  Ours
@@ -35,6 +36,8 @@ typedef struct CgroupUse {
 
 /* Makes our group `name` wherever it can be made; `missing` says what cannot be enforced. */
 bool cgroups_open(Cgroups *groups, const CgroupPlace *place, const char *name, GError **error);
+/* Of all boxes together, on our own group; best effort where the kernel lacks a limit. */
+void cgroups_cap(const Cgroups *groups, const Ceiling *ceiling);
 /* Removes our group; for the end of the keeper, when no box is left. */
 void cgroups_close(Cgroups *groups);
 unsigned cgroups_missing(const Cgroups *groups); /* KeeperDegraded */
@@ -58,8 +61,10 @@ bool cgroup_write_number(int dir_fd, const char *group, const char *file, uint64
 uint64_t cgroup_read_number(int dir_fd, const char *group, const char *file, const char *key);
 
 bool cgroup_v1_open(Cgroups *groups);
+void cgroup_v1_cap(const Cgroups *groups, const Ceiling *ceiling);
 bool cgroup_v1_limit(const Cgroups *groups, const char *name, const KeeperLimits *limits);
 void cgroup_v1_use(const Cgroups *groups, const char *name, CgroupUse *use);
 bool cgroup_v2_open(Cgroups *groups, const char *parent_dir);
+void cgroup_v2_cap(const Cgroups *groups, const Ceiling *ceiling);
 bool cgroup_v2_limit(const Cgroups *groups, const char *name, const KeeperLimits *limits);
 void cgroup_v2_use(const Cgroups *groups, const char *name, CgroupUse *use);

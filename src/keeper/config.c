@@ -15,7 +15,7 @@ enum {
     ID_RANGES_DEFAULT = KEEPER_BOXES_MAX,
 };
 
-typedef enum OptionKind { OPTION_TEXT, OPTION_U32, OPTION_FLAG } OptionKind;
+typedef enum OptionKind { OPTION_TEXT, OPTION_U32, OPTION_U64, OPTION_FLAG } OptionKind;
 
 static const struct {
     const char *name;
@@ -32,6 +32,8 @@ static const struct {
     {"server-uid", "UID", OPTION_U32, offsetof(KeeperConfig, server_uid), UINT32_MAX - 1, false},
     {"id-base", "ID", OPTION_U32, offsetof(KeeperConfig, id_base), UINT32_MAX, false},
     {"id-ranges", "N", OPTION_U32, offsetof(KeeperConfig, id_ranges), KEEPER_BOXES_MAX, false},
+    {"max-memory", "BYTES", OPTION_U64, offsetof(KeeperConfig, ceiling.memory_bytes), G_MAXINT64, false},
+    {"max-pids", "N", OPTION_U64, offsetof(KeeperConfig, ceiling.pids), G_MAXINT32, false},
     {"cgroup-leaf", NULL, OPTION_FLAG, offsetof(KeeperConfig, in_leaf), 0, false},
     {"template-base", "ID", OPTION_U32, offsetof(KeeperConfig, template_base), UINT32_MAX - ID_RANGE, false},
 };
@@ -68,7 +70,10 @@ set_option(KeeperConfig *config, size_t i, const char *value, GError **error)
     if (!g_ascii_string_to_unsigned(value, 10, 0, table[i].max, &number, NULL))
         return err_set(error, ERR_INVALID, "--%s: '%s' is not a number up to %" G_GUINT64_FORMAT,
                        table[i].name, value, table[i].max);
-    *(uint32_t *)field = (uint32_t)number;
+    if (table[i].kind == OPTION_U64)
+        *(uint64_t *)field = number;
+    else
+        *(uint32_t *)field = (uint32_t)number;
     return true;
 }
 

@@ -5,6 +5,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "keeper/ceiling.h"
+
 /* What the keeper was told when it was started. */
 typedef struct KeeperConfig {
     char *socket_path;
@@ -13,6 +15,7 @@ typedef struct KeeperConfig {
     char *init_path;
     uid_t server_uid;
     uint32_t id_base, id_ranges;
+    Ceiling ceiling;        /* 0: what the host has but for a floor */
     bool in_leaf;           /* the group we are in was made for us: boxes go beside it */
     uint32_t template_base; /* the id of root in the files of layers and disks */
 } KeeperConfig;

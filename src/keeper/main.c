@@ -208,7 +208,11 @@ open_groups(Keeper *keeper, GError **error)
         g_free(place.dir[CGROUP_UNIFIED]);
         place.dir[CGROUP_UNIFIED] = parent;
     }
-    return reconcile_start(keeper, &place, error) && cgroups_open(&keeper->groups, &place, name, error);
+    if (!reconcile_start(keeper, &place, error) || !cgroups_open(&keeper->groups, &place, name, error))
+        return false;
+    keeper->config.ceiling = ceiling_of_host(keeper->config.ceiling);
+    cgroups_cap(&keeper->groups, &keeper->config.ceiling);
+    return true;
 }
 
 static void

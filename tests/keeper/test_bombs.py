@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A box that takes all it can get takes only what is its own."""
 import errno
+import os
+import pathlib
 
 import boxes
 from boxes import MIB, STAT
@@ -51,6 +53,36 @@ def test_inodes(keeper):
     assert why == errno.ENOSPC and 900 < made < 1100
     still_works(other)
     still_works(box)
+
+
+def group_files(keeper, *names):
+    found = [pathlib.Path(group, name) for group in boxes.groups_of(keeper) for name in names]
+    return {path.read_text().strip() for path in found if path.exists()}
+
+
+def test_all_boxes_together(make_keeper):
+    """More is promised than there is: the sum has a ceiling of its own."""
+    keeper = make_keeper(options=['--max-pids', '30', '--max-memory', str(64 * MIB)])
+    assert group_files(keeper, 'pids.max') == {'30'}
+    assert str(64 * MIB) in group_files(keeper, 'memory.max', 'memory.limit_in_bytes')
+    held = [keeper.create(pids=64, memory=64 * MIB) for _ in range(3)]
+    made, why = map(int, held[0].run('/bin/probe', 'fork', user='r')[1].split())
+    assert (made < 30, why) == (True, errno.EAGAIN)
+    assert held[1].run('/bin/probe', 'memory')[0] == 137
+    for box in held:
+        boxes.wait_until(lambda: keeper.call(STAT, box.id)[0].pids > 1, 'processes')
+        still_works(box)
+
+
+def test_the_host_keeps_a_floor(keeper):
+    total = os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES')
+    limits = group_files(keeper, 'memory.max', 'memory.limit_in_bytes')
+    assert limits and all(total // 4 < int(limit) < total for limit in limits)
+    assert all(int(limit) < int(pathlib.Path('/proc/sys/kernel/pid_max').read_text())
+               for limit in group_files(keeper, 'pids.max'))
+    assert group_files(keeper, 'cgroup.max.depth') == {'1'}
+    pages = [pathlib.Path(group).glob('hugetlb.*.max') for group in boxes.groups_of(keeper)]
+    assert {path.read_text().strip() for paths in pages for path in paths} <= {'0'}
 
 
 def test_bomb_is_killed(keeper):

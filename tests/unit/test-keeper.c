@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "keeper/box.h"
+#include "keeper/ceiling.h"
 #include "keeper/ids.h"
 #include "keeper/records.h"
 #include "keeper/userns.h"
@@ -190,6 +191,36 @@ test_states(void)
 }
 
 static void
+test_ceiling(void)
+{
+    static const struct {
+        const char *meminfo, *pid_max, *threads_max;
+        uint64_t memory_mib, pids;
+    } cases[] = {
+        {"MemTotal:       16777216 kB\nMemFree: 1 kB\n", "32768\n", "126000\n", 14745, 32768 - 3276},
+        {"MemTotal:        1048576 kB\n", "4194304\n", "8192\n", 1024 - 256, 8192 - 1024},
+        /* Too small for a floor: half of it. */
+        {"MemTotal:         262144 kB\n", "1000\n", NULL, 128, 500},
+        {NULL, NULL, NULL, 0, 0},
+        {"nothing", "", "", 0, 0},
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        Ceiling found = ceiling_of(cases[i].meminfo, cases[i].pid_max, cases[i].threads_max);
+
+        g_assert_cmpuint(found.memory_bytes >> 20, ==, cases[i].memory_mib);
+        g_assert_cmpuint(found.pids, ==, cases[i].pids);
+    }
+    Ceiling given = ceiling_of_host((Ceiling){.memory_bytes = 7, .pids = 9});
+
+    g_assert_cmpuint(given.memory_bytes, ==, 7);
+    g_assert_cmpuint(given.pids, ==, 9);
+    given = ceiling_of_host((Ceiling){0});
+    g_assert_cmpuint(given.memory_bytes, >, 0);
+    g_assert_cmpuint(given.pids, >, 0);
+}
+
+static void
 test_records(void)
 {
     g_autofree char *dir = g_dir_make_tmp("coop-record-XXXXXX", NULL);
@@ -232,5 +263,6 @@ main(int argc, char **argv)
     g_test_add_func("/keeper/mapped-ids", test_mapped_ids);
     g_test_add_func("/keeper/states", test_states);
     g_test_add_func("/keeper/records", test_records);
+    g_test_add_func("/keeper/ceiling", test_ceiling);
     return g_test_run();
 }
