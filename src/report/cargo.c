@@ -156,14 +156,15 @@ static bool
 read_result(Cargo *cargo, Scan *scan, const char *line)
 {
     const char *p = line;
+
+    if (!match_text(&p, "test result: ") || (!match_text(&p, "ok. ") && !match_text(&p, "FAILED. ")))
+        return false;
     g_autoptr(TestReport) run = report_new("cargo test");
     const MatchCount words[] = {
         {"passed", &run->passed},   {"failed", &run->failed}, {"ignored", &run->skipped},
         {"measured", &run->passed}, {"filtered out", NULL},   {NULL, NULL},
     };
 
-    if (!match_text(&p, "test result: ") || (!match_text(&p, "ok. ") && !match_text(&p, "FAILED. ")))
-        return false;
     if (!match_counts(&p, "; ", words) && !match_text(&p, "finished in "))
         return false;
     match_duration(&p, 1000, &run->duration_ms);

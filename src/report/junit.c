@@ -11,14 +11,12 @@
 
 enum { DEPTH_MAX = 64 };
 
-typedef enum Place { PLACE_LINE_START, PLACE_OTHER } Place;
-
 typedef struct Junit {
     XmlTags *tags;
-    Place place;
-    size_t held;
-    char head[16]; /* "<testsuite" as far as it came */
-    guint depth;   /* of open suites */
+    bool elsewhere; /* not where a document may begin */
+    guint8 before;
+    size_t held; /* bytes of "<testsuite" that came */
+    guint depth; /* of open suites */
     bool opened, in_case, failed, skipped;
     char *name;
     Scan *scan; /* while bytes are read */
@@ -33,7 +31,7 @@ reset(Junit *junit)
     g_clear_pointer(&junit->name, g_free);
     g_clear_pointer(&junit->run, report_free);
     junit->depth = 0;
-    junit->opened = junit->in_case = false;
+    junit->opened = junit->in_case = junit->elsewhere = false;
 }
 
 static void
@@ -129,41 +127,44 @@ on_tag(void *data, const XmlTag *tag)
 }
 
 static void
-begin(Junit *junit)
+begin(Junit *junit, const char *head)
 {
     junit->tags = xml_tags_new(on_tag, junit);
     junit->run = report_new("junit");
     junit->first = scan_number(junit->scan);
     for (size_t i = 0; i < junit->held; i++)
-        xml_tags_put(junit->tags, (guint8)junit->head[i]);
+        xml_tags_put(junit->tags, (guint8)head[i]);
+    junit->held = 0;
 }
 
-/* Looks for "<testsuite" and what ends the name, at a place where a document may begin. */
+/* Where a document may begin: at the start of a line, behind a byte order mark or "?>". */
+static void
+see_place(Junit *junit, guint8 byte)
+{
+    if (byte == '\n' || (byte == '>' && junit->before == '?'))
+        junit->elsewhere = false;
+    else if (!g_ascii_isspace(byte) && strchr("\xef\xbb\xbf", byte) == NULL)
+        junit->elsewhere = true;
+    junit->before = byte;
+}
+
+/* Looks for "<testsuite" or "<testsuites" and what ends the name. */
 static void
 look(Junit *junit, guint8 byte)
 {
-    static const char want[] = "<testsuite";
-    char c = (char)byte;
-    size_t n = junit->held;
+    static const char want[] = "<testsuites";
+    const size_t least = strlen("<testsuite");
 
-    if (n == 0 && c == '\n') {
-        junit->place = PLACE_LINE_START;
-    } else if (n == 0 && c == '>') {
-        junit->place = PLACE_LINE_START; /* the end of a declaration, or of anything: cheap to try */
-    } else if (n < strlen(want) ? c == want[n] && (n > 0 || junit->place == PLACE_LINE_START)
-                                : n == strlen(want) && c == 's') {
-        junit->head[junit->held++] = c;
-    } else if (n >= strlen(want) && (c == '>' || g_ascii_isspace(c) || c == '/')) {
-        junit->head[junit->held++] = c;
-        begin(junit);
-        junit->held = 0;
+    if (junit->held < strlen(want) && byte == want[junit->held] && (junit->held > 0 || !junit->elsewhere)) {
+        junit->held++;
+    } else if (junit->held >= least && (byte == '>' || byte == '/' || g_ascii_isspace(byte))) {
+        begin(junit, want);
+        xml_tags_put(junit->tags, byte);
+        return;
     } else {
-        junit->held = 0;
-        if (c == '\n')
-            junit->place = PLACE_LINE_START;
-        else if (!g_ascii_isspace(c))
-            junit->place = PLACE_OTHER;
+        junit->held = byte == '<' && !junit->elsewhere;
     }
+    see_place(junit, byte);
 }
 
 static void

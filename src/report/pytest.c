@@ -33,7 +33,7 @@ typedef struct Pytest {
     bool interrupted;
     TestReport *names; /* of the short summary */
 
-    bool ended; /* a session had its last line, or one that looks like it */
+    bool ended; /* a session that was seen had its last line, or one that looks like it */
     bool decorated;
     bool confirmed; /* the progress showed as many tests */
     guint64 ended_first;
@@ -134,13 +134,14 @@ static void
 finish(Pytest *pytest, Scan *scan, const char *text, bool decorated)
 {
     gint64 errors;
-    g_autoptr(TestReport) run = read_counts(text, &errors);
+    g_autoptr(TestReport) run = g_ascii_isdigit(*text) || *text == 'n' ? read_counts(text, &errors) : NULL;
 
     if (run == NULL)
         return;
-    gint64 seen = current(pytest)->seen->total;
+    const TestReport *seen = current(pytest)->seen;
     /* Files that failed to load are not in the progress. */
-    bool confirmed = seen <= run->total && seen >= run->total - errors;
+    bool confirmed = seen->passed == run->passed && seen->skipped == run->skipped &&
+                     seen->failed <= run->failed && seen->failed >= run->failed - errors;
     guint64 first = scan_number(scan);
     bool found = find_begin(pytest, decorated, &first);
 
@@ -157,7 +158,7 @@ finish(Pytest *pytest, Scan *scan, const char *text, bool decorated)
     pytest->quiet = pytest->in_names = false;
     if (pytest->depth == 0 && confirmed)
         begin(pytest, scan_number(scan));
-    pytest->ended = true;
+    pytest->ended = found;
     pytest->decorated = decorated;
     pytest->confirmed = confirmed;
     pytest->ended_first = first;

@@ -100,10 +100,14 @@ scan_number(const Scan *scan)
     return text_lines_number(scan->lines);
 }
 
+/* Two of one runner on the same lines stand side by side: files without line ends. */
 static bool
 is_inside(const ScanRun *inner, const ScanRun *outer)
 {
-    return inner->first >= outer->first && inner->last <= outer->last;
+    bool same = inner->first == outer->first && inner->last == outer->last;
+
+    return inner->first >= outer->first && inner->last <= outer->last &&
+           !(same && g_str_equal(inner->report->runner, outer->report->runner));
 }
 
 /* False: it is itself inside one that is there.  Names for the other stream stand aside. */
