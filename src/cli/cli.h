@@ -12,6 +12,8 @@
 typedef struct Cli Cli;
 typedef struct Command Command;
 
+enum { CLI_ARGS_MANY = 4096 };
+
 typedef struct CliOption {
     const char *name;  /* without the dashes; NULL ends a list */
     char letter;       /* its short form, or 0 */
@@ -30,14 +32,17 @@ typedef enum CliSettings {
 
 struct Command {
     const char *name;
-    const char *summary; /* one line, no full stop */
-    const char *args;    /* positional arguments in the help: "FILE", "[NAME]" */
-    guint args_min, args_max;
+    const char *summary;            /* one line, no full stop */
+    const char *args;               /* positional arguments in the help: "FILE", "[NAME]" */
+    guint args_min, args_max;       /* CLI_ARGS_MANY: as many as come */
     const char *details;            /* more help; may be NULL */
     const CliOption *options;       /* its own; may be NULL */
     const Command *const *commands; /* subcommands, NULL-terminated; may be NULL */
     CliSettings settings;
     bool hidden; /* not in help and completion */
+    /* The arguments are a command of somebody else: from the first on nothing is an option of
+     * ours any more, also without "--". */
+    bool rest;
     /* NULL: only with a subcommand. */
     ExitCode (*run)(Cli *cli);
 };

@@ -8,6 +8,15 @@
     X(start)                                                                                                 \
     X(serve)                                                                                                 \
     X(status)                                                                                                \
+    X(run)                                                                                                   \
+    X(shell)                                                                                                 \
+    X(ps)                                                                                                    \
+    X(top)                                                                                                   \
+    X(exec)                                                                                                  \
+    X(logs)                                                                                                  \
+    X(cp)                                                                                                    \
+    X(rm)                                                                                                    \
+    X(sandbox)                                                                                               \
     X(link)                                                                                                  \
     X(key)                                                                                                   \
     X(events)                                                                                                \

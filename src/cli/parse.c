@@ -191,6 +191,12 @@ fail_unknown_command(const Command *parent, const char *word, GError **error)
 }
 
 static bool
+is_rest(const CliParsed *parsed)
+{
+    return cli_parsed_command(parsed)->rest && parsed->args->len > 0;
+}
+
+static bool
 parse_word(CliParsed *parsed, const char *word, GError **error)
 {
     const Command *command = cli_parsed_command(parsed);
@@ -221,10 +227,10 @@ parse_words(CliParsed *parsed, int argc, const char *const *argv, GError **error
         const char *word = argv[i], *next = i + 1 < argc ? argv[i + 1] : NULL;
         int used = 0;
 
-        if (options_ended || word[0] != '-' || word[1] == '\0')
-            used = parse_word(parsed, word, error) ? 0 : -1;
-        else if (strcmp(word, "--") == 0)
+        if (strcmp(word, "--") == 0 && !options_ended)
             options_ended = true;
+        else if (options_ended || is_rest(parsed) || word[0] != '-' || word[1] == '\0')
+            used = parse_word(parsed, word, error) ? 0 : -1;
         else if (word[1] == '-')
             used = parse_long(parsed, word, next, error);
         else

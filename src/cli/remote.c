@@ -12,6 +12,7 @@ enum {
     /* A page of EVENT_PAGE_MAX events of the largest kind is about 17 MiB. */
     ANSWER_MAX = 64 * 1024 * 1024,
     MESSAGE_MAX = 500, /* of a server, in bytes */
+    SEND_MS = 60000,
 };
 
 struct Remote {
@@ -320,6 +321,76 @@ remote_call(Remote *r, const char *method, const char *path, const Json *body, J
     call.path = path;
     call.body = body;
     return remote_run(r, &call, ret_body);
+}
+
+/* ---- beside a call ---- */
+
+struct RemoteSend {
+    HttpCall *http; /* NULL: it could not even begin */
+    guint idle;
+    RemoteSentFunc done;
+    void *ctx;
+};
+
+static bool
+on_sent_data(HttpCall *call, const guint8 *bytes, size_t n, void *ctx)
+{
+    return true;
+}
+
+static void
+on_sent(HttpCall *call, int status, const GError *error, void *ctx)
+{
+    g_autofree RemoteSend *s = ctx;
+
+    s->done(error == NULL ? status : 0, s->ctx);
+}
+
+static gboolean
+on_not_sent(gpointer data)
+{
+    g_autofree RemoteSend *s = data;
+
+    s->done(0, s->ctx);
+    return G_SOURCE_REMOVE;
+}
+
+RemoteSend *
+remote_send(Remote *r, const char *path, const char *type, const void *bytes, size_t n, RemoteSentFunc done,
+            void *ctx)
+{
+    static const HttpCallHandler handler = {.data = on_sent_data, .done = on_sent};
+    g_autofree char *url = g_strconcat(r->place.url, path, NULL);
+    g_autofree char *type_line = g_strconcat("Content-Type: ", type, NULL);
+    g_autofree char *key_line = r->place.key != NULL ? g_strconcat("X-API-Key: ", r->place.key, NULL) : NULL;
+    const char *const headers[] = {type_line, key_line, NULL};
+    HttpCallSpec spec = HTTP_CALL_SPEC_INIT;
+    RemoteSend *s = g_new0(RemoteSend, 1);
+
+    *s = (RemoteSend){.done = done, .ctx = ctx};
+    spec.method = "POST";
+    spec.url = url;
+    spec.unix_socket = r->place.socket;
+    spec.headers = headers;
+    spec.body = bytes;
+    spec.body_len = n;
+    spec.first_byte_ms = SEND_MS;
+    s->http = http_client_call(r->client, &spec, &handler, s, NULL);
+    if (s->http == NULL)
+        s->idle = g_idle_add(on_not_sent, s);
+    return s;
+}
+
+void
+remote_send_cancel(RemoteSend *s)
+{
+    if (s == NULL)
+        return;
+    if (s->http != NULL)
+        http_call_cancel(s->http);
+    else
+        g_source_remove(s->idle);
+    g_free(s);
 }
 
 /* ---- waiting ---- */

@@ -59,6 +59,14 @@ ExitCode remote_run(Remote *remote, const RemoteCall *call, Json **ret_body);
 /* A call of the usual kind; `body` and `ret_body` may be NULL. */
 ExitCode remote_call(Remote *remote, const char *method, const char *path, const Json *body, Json **ret_body);
 
+/* Sends bytes beside a call that is under way; `done` comes from the loop, with status 0 when no
+ * answer came, and what is returned is gone then. */
+typedef struct RemoteSend RemoteSend;
+typedef void (*RemoteSentFunc)(int status, void *ctx);
+RemoteSend *remote_send(Remote *remote, const char *path, const char *type, const void *bytes, size_t n,
+                        RemoteSentFunc done, void *ctx);
+void remote_send_cancel(RemoteSend *send); /* `done` is not called */
+
 /* From a callback of the loop: the call or wait under way ends at once, and so do all that
  * follow, with EXIT_CODE_OK. */
 void remote_cancel(Remote *remote);
