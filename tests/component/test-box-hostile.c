@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An init that is not ours: what cannot be ends the link, and nothing else. */
+#include <fcntl.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "link-fixture.h"
+#include "wire/channel.h"
+
+typedef struct Peer {
+    LinkBox *box;
+    int fd;
+    guint64 number;
+    Run *logged, *streamed;
+    guint32 stream_id;
+    guint8 *packet;
+} Peer;
+
+static ssize_t
+hear(Peer *peer)
+{
+    return channel_recv(peer->fd, peer->packet, CHANNEL_PACKET_MAX, NULL, NULL);
+}
+
+/* Until a frame of this type comes. */
+static FrameHead
+hear_until(Peer *peer, guint16 type)
+{
+    FrameHead head = {0};
+
+    for (int i = 0; i < 10000; i++) {
+        while (hear(peer) > 0) {
+            memcpy(&head, peer->packet, sizeof head);
+            if (head.type == type)
+                return head;
+        }
+        g_main_context_iteration(NULL, FALSE);
+    }
+    g_error("no frame of type %u", type);
+    return head;
+}
+
+static bool
+say_fd(Peer *peer, FrameHead head, const void *body, int fd)
+{
+    return channel_send2(peer->fd, &head, sizeof head, body, head.length, &fd, fd >= 0 ? 1 : 0) == 0;
+}
+
+static bool
+say(Peer *peer, FrameHead head, const void *body)
+{
+    return say_fd(peer, head, body, -1);
+}
+
+static bool
+on_output(Run *run, FrameStream stream, const guint8 *bytes, size_t n, void *ctx)
+{
+    return true;
+}
+
+static void
+on_ended(Run *run, const RunEnd *end, void *ctx)
+{
+    (*(guint *)ctx)++;
+}
+
+static const RunSink sink = {on_output, on_ended, NULL};
+
+/* Run 1 is logged, with input; another is streamed. */
+static void
+peer_init(Peer *peer, guint *ended)
+{
+    *peer = (Peer){.packet = g_malloc(CHANNEL_PACKET_MAX)};
+    peer->box = link_box_scripted(&peer->fd);
+    peer->logged = link_box_shell(peer->box, START_STDIN, "true");
+    peer->streamed = link_box_stream(peer->box, 0, "true", &sink, ended);
+    peer->stream_id = run_id(peer->streamed);
+    peer->number = hear_until(peer, FRAME_HELLO).offset;
+    say(peer, (FrameHead){.type = FRAME_HELLO, .offset = peer->number, .value = FRAME_VERSION}, NULL);
+    (void)hear_until(peer, FRAME_START);
+    (void)hear_until(peer, FRAME_START);
+}
+
+static void
+peer_clear(Peer *peer)
+{
+    run_unref(peer->logged);
+    run_unref(peer->streamed);
+    close(peer->fd);
+    (void)link_box_free(peer->box);
+    g_free(peer->packet);
+}
+
+#define OUT(r, o, n)                                                                                         \
+    {                                                                                                        \
+        .type = FRAME_OUTPUT, .stream = STREAM_STDOUT, .run = (r), .offset = (o), .length = (n)              \
+    }
+#define STREAMED 0xffffffff /* stands for the id of the streamed run */
+
+static void
+test_frames(void)
+{
+    static const FrameEnd fine = {.reason = REASON_EXIT}, bad_reason = {.reason = 77},
+                          bad_code = {.reason = REASON_EXIT, .code = 256},
+                          bad_signal = {.reason = REASON_SIGNAL, .code = 0},
+                          more = {.reason = REASON_EXIT, .out_bytes = 1},
+                          less = {.reason = REASON_EXIT, .err_bytes = G_MAXUINT64};
+    static const guint8 bytes[FRAME_DATA_MAX];
+    static const struct {
+        const char *name;
+        FrameHead frames[2];
+        const void *bodies[2];
+    } cases[] = {
+        {"from the server's side", {{.type = FRAME_START, .run = 1, .length = 28}}, {bytes}},
+        {"unknown type", {{.type = 999, .run = 1}}, {NULL}},
+        {"short payload", {{.type = FRAME_ENDED, .run = 1, .length = 3}}, {bytes}},
+        {"no run", {{.type = FRAME_OUTPUT, .stream = 1, .length = 5}}, {bytes}},
+        {"no stream", {{.type = FRAME_OUTPUT, .stream = 3, .run = 1, .length = 5}}, {bytes}},
+        {"run that never was", {OUT(2, 0, 5)}, {bytes}},
+        {"streamed run that never was", {OUT((1u << 30) - 1, 0, 5)}, {bytes}},
+        {"hole", {OUT(1, 5, 5)}, {bytes}},
+        {"back", {OUT(1, 0, 5), OUT(1, 4, 5)}, {bytes, bytes}},
+        {"offset at the end", {OUT(1, G_MAXUINT64 - 2, 5)}, {bytes}},
+        {"empty gap", {{.type = FRAME_GAP, .stream = 1, .run = 1}}, {NULL}},
+        {"gap in a streamed run", {{.type = FRAME_GAP, .stream = 1, .run = STREAMED, .value = 1}}, {NULL}},
+        {"input acknowledged that was never sent",
+         {{.type = FRAME_STDIN_ACK, .run = 1, .offset = 1}},
+         {NULL}},
+        {"started twice",
+         {{.type = FRAME_STARTED, .run = 1, .value = 5}, {.type = FRAME_STARTED, .run = 1, .value = 5}},
+         {NULL, NULL}},
+        {"started as nobody", {{.type = FRAME_STARTED, .run = 1}}, {NULL}},
+        {"failed after it started",
+         {{.type = FRAME_STARTED, .run = 1, .value = 5},
+          {.type = FRAME_FAILED, .run = 1, .stage = FAIL_EXEC, .value = 2}},
+         {NULL, NULL}},
+        {"failed at nothing",
+         {{.type = FRAME_FAILED, .run = 1, .stage = FAIL_STAGE_MAX, .value = 2}},
+         {NULL}},
+        {"ended for no reason", {{.type = FRAME_ENDED, .run = 1, .length = sizeof fine}}, {&bad_reason}},
+        {"exit code", {{.type = FRAME_ENDED, .run = 1, .length = sizeof fine}}, {&bad_code}},
+        {"signal", {{.type = FRAME_ENDED, .run = 1, .length = sizeof fine}}, {&bad_signal}},
+        {"ended with more", {{.type = FRAME_ENDED, .run = 1, .length = sizeof fine}}, {&more}},
+        {"ended with far more", {{.type = FRAME_ENDED, .run = 1, .length = sizeof fine}}, {&less}},
+        {"ended with less",
+         {OUT(STREAMED, 0, 5), {.type = FRAME_ENDED, .run = STREAMED, .length = sizeof fine}},
+         {bytes, &fine}},
+        {"connected to nothing", {{.type = FRAME_CONNECTED, .run = (1u << 31) + 1}}, {NULL}},
+        {"refused what was not asked",
+         {{.type = FRAME_FAILED, .run = (1u << 31) + 1, .stage = FAIL_CONNECT}},
+         {NULL}},
+        {"hello again", {{.type = FRAME_HELLO, .value = FRAME_VERSION}}, {NULL}},
+    };
+
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+        guint ended = 0;
+        Peer peer;
+
+        g_test_message("%s", cases[i].name);
+        peer_init(&peer, &ended);
+        for (guint k = 0; k < 2; k++) {
+            FrameHead head = cases[i].frames[k];
+
+            head.run = head.run == STREAMED ? peer.stream_id : head.run;
+            if (head.type == FRAME_HELLO)
+                head.offset = peer.number;
+            if (head.type != 0)
+                g_assert_true(say(&peer, head, cases[i].bodies[k]));
+        }
+        turn_until_count(&peer.box->closed, 1);
+        if (peer.box->error == NULL)
+            g_error("'%s' was taken", cases[i].name);
+        g_assert_cmpint(run_end(peer.logged)->reason, ==, RUN_LOST);
+        g_assert_cmpuint(ended, ==, 1);
+        peer_clear(&peer);
+    }
+}
+
+static void
+test_end_twice(void)
+{
+    FrameEnd end = {.reason = REASON_EXIT};
+    FrameHead head = {.type = FRAME_ENDED, .run = 1, .length = sizeof end};
+    guint ended = 0;
+    Peer peer;
+
+    peer_init(&peer, &ended);
+    peer.box->forget = false;
+    say(&peer, head, &end);
+    turn_until_ended(peer.logged);
+    say(&peer, head, &end);
+    turn_until_count(&peer.box->closed, 1);
+    g_assert_nonnull(peer.box->error);
+    g_assert_cmpint(run_end(peer.logged)->reason, ==, RUN_EXIT);
+    g_assert_cmpuint(peer.box->ended, ==, 1);
+    peer_clear(&peer);
+}
+
+/* More than was granted, all of it there before a byte can have been written down: the window is
+ * what bounds our memory. */
+static void
+test_window(void)
+{
+    guint8 bytes[FRAME_DATA_MAX] = {0};
+    int room = FRAME_WINDOW;
+    guint ended = 0;
+    Peer peer;
+
+    peer_init(&peer, &ended);
+    g_assert_cmpint(setsockopt(peer.fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof room), ==, 0);
+    for (guint i = 0; i <= FRAME_WINDOW / sizeof bytes; i++) {
+        FrameHead head = OUT(1, i * sizeof bytes, sizeof bytes);
+
+        g_assert_true(say(&peer, head, bytes));
+    }
+    turn_until_count(&peer.box->closed, 1);
+    g_assert_nonnull(peer.box->error);
+    g_assert_cmpuint(run_end(peer.logged)->out_bytes, ==, FRAME_WINDOW);
+    peer_clear(&peer);
+}
+
+static bool
+stop_at_once(Run *run, FrameStream stream, const guint8 *bytes, size_t n, void *ctx)
+{
+    return false;
+}
+
+static void
+test_window_paused(void)
+{
+    static const RunSink stopped = {stop_at_once, on_ended, NULL};
+    guint8 bytes[FRAME_DATA_MAX] = {0};
+    guint ended = 0, frames = 0;
+    Peer peer;
+
+    peer_init(&peer, &ended);
+    g_autoptr(Run) run = link_box_stream(peer.box, 0, "true", &stopped, &ended);
+    (void)hear_until(&peer, FRAME_START);
+    while (peer.box->closed == 0) {
+        FrameHead head = OUT(run_id(run), (guint64)frames * sizeof bytes, sizeof bytes);
+
+        if (say(&peer, head, bytes))
+            frames++;
+        g_main_context_iteration(NULL, FALSE);
+        g_assert_cmpuint(frames, <, 100);
+    }
+    g_assert_nonnull(peer.box->error);
+    /* One was taken, a window's worth was kept. */
+    g_assert_cmpuint(frames, >=, FRAME_WINDOW / sizeof bytes + 1);
+    peer_clear(&peer);
+}
+
+/* Single bytes and gaps in turn cost memory in no proportion to the window. */
+static void
+test_crumbs(void)
+{
+    guint ended = 0, frames = 0;
+    guint64 at[2] = {0};
+    Peer peer;
+
+    peer_init(&peer, &ended);
+    while (frames < 60000) {
+        guint s = frames % 2;
+        FrameHead head = {.type = frames % 4 < 2 ? FRAME_OUTPUT : FRAME_GAP,
+                          .stream = (guint8)(s + 1),
+                          .run = 1,
+                          .offset = at[s],
+                          .value = 1,
+                          .length = frames % 4 < 2 ? 1 : 0};
+
+        if (say(&peer, head, "x")) {
+            frames++;
+            at[s]++;
+        } else {
+            g_main_context_iteration(NULL, TRUE);
+        }
+        while (hear(&peer) > 0)
+            ;
+        g_assert_cmpuint(peer.box->closed, ==, 0);
+    }
+    FrameEnd end = {.reason = REASON_EXIT, .out_bytes = at[0], .err_bytes = at[1]};
+    while (!say(&peer, (FrameHead){.type = FRAME_ENDED, .run = 1, .length = sizeof end}, &end))
+        g_main_context_iteration(NULL, TRUE);
+    turn_until_ended(peer.logged);
+    g_assert_cmpuint(run_end(peer.logged)->out_bytes, ==, 30000);
+    peer_clear(&peer);
+}
+
+/* Frames before HELLO, of any kind, and descriptors nobody asked for. */
+static void
+test_before_hello(void)
+{
+    LinkBox *box;
+    Peer peer = {.packet = g_malloc(CHANNEL_PACKET_MAX)};
+
+    box = peer.box = link_box_scripted(&peer.fd);
+    for (guint i = 0; i < 100; i++) {
+        FrameHead head = OUT(1 + i % 3, i * 1000, 5);
+
+        say_fd(&peer, head, "bytes", i % 2 == 0 ? peer.fd : -1);
+        say(&peer, (FrameHead){.type = FRAME_HELLO, .offset = i, .value = FRAME_VERSION}, NULL);
+        turn_some(1);
+    }
+    peer.number = hear_until(&peer, FRAME_HELLO).offset;
+    g_assert_cmpuint(box->ready, ==, 0);
+    FrameRun row = {.run = 1u << 31, .state = RUN_RUNNING};
+    say(&peer,
+        (FrameHead){.type = FRAME_HELLO, .offset = peer.number, .value = FRAME_VERSION, .length = sizeof row},
+        &row);
+    turn_until_count(&box->closed, 1);
+    g_assert_nonnull(box->error);
+    close(peer.fd);
+    g_free(peer.packet);
+    (void)link_box_free(box);
+}
+
+static void
+on_fd(int fd, const GError *error, void *data)
+{
+    g_assert_cmpint(fd, ==, -1);
+    g_assert_error(error, ERR_DOMAIN, ERR_UNAVAILABLE);
+    (*(guint *)data)++;
+}
+
+/* A descriptor that is no connection is not handed on. */
+static void
+test_wrong_fd(void)
+{
+    guint ended = 0, answered = 0;
+    Peer peer;
+
+    peer_init(&peer, &ended);
+    box_link_connect(peer.box->link, 80, on_fd, &answered);
+    FrameHead asked = hear_until(&peer, FRAME_CONNECT);
+    int file = open("/dev/null", O_RDWR | O_CLOEXEC);
+    g_assert_true(say_fd(&peer, (FrameHead){.type = FRAME_CONNECTED, .run = asked.run}, NULL, file));
+    close(file);
+    turn_until_count(&answered, 1);
+    turn_until_count(&peer.box->closed, 1);
+    g_assert_nonnull(peer.box->error);
+    peer_clear(&peer);
+}
+
+/* An init that does not read: what is said waits, and is bounded. */
+static void
+test_deaf(void)
+{
+    guint ended = 0;
+    Peer peer;
+    size_t taken = 0, n;
+    g_autofree guint8 *bytes = g_malloc0(100000);
+
+    peer_init(&peer, &ended);
+    while ((n = run_write(peer.logged, bytes, 100000)) > 0)
+        taken += n;
+    g_assert_cmpuint(taken, <=, 2 * FRAME_WINDOW);
+    for (int i = 0; i < 10000; i++) {
+        run_signal(peer.logged, 1 + i % 30);
+        run_resize(peer.logged, (guint16)i, 80);
+        g_assert_cmpuint(run_write(peer.logged, bytes, 1), ==, 0);
+    }
+    GPtrArray *runs = g_ptr_array_new_with_free_func((GDestroyNotify)run_unref);
+    const char *const argv[] = {"true", NULL};
+    RunSpec spec = {.argv = argv};
+    Run *run;
+    g_autoptr(GError) error = NULL;
+    while ((run = box_link_start(peer.box->link, &spec, &error)) != NULL)
+        g_ptr_array_add(runs, run);
+    g_assert_cmpint(err_kind(error), ==, ERR_LIMIT);
+    g_assert_cmpuint(runs->len, ==, FRAME_RUNS_MAX - 2);
+    /* It reads after all, and everything comes in order. */
+    guint starts = 0;
+    guint64 input = 0;
+    for (int i = 0; i < 100000 && starts < runs->len; i++) {
+        FrameHead head;
+
+        if (hear(&peer) <= 0) {
+            g_main_context_iteration(NULL, FALSE);
+            continue;
+        }
+        memcpy(&head, peer.packet, sizeof head);
+        starts += head.type == FRAME_START;
+        if (head.type == FRAME_STDIN) {
+            g_assert_cmpuint(head.offset, ==, input);
+            input += head.length;
+        }
+    }
+    g_assert_cmpuint(starts, ==, runs->len);
+    g_assert_cmpuint(input, ==, FRAME_WINDOW);
+    g_ptr_array_unref(runs);
+    peer_clear(&peer);
+}
+
+int
+main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/box/hostile/frames", test_frames);
+    g_test_add_func("/box/hostile/end-twice", test_end_twice);
+    g_test_add_func("/box/hostile/window", test_window);
+    g_test_add_func("/box/hostile/window-paused", test_window_paused);
+    g_test_add_func("/box/hostile/crumbs", test_crumbs);
+    g_test_add_func("/box/hostile/before-hello", test_before_hello);
+    g_test_add_func("/box/hostile/wrong-fd", test_wrong_fd);
+    g_test_add_func("/box/hostile/deaf", test_deaf);
+    return g_test_run();
+}
