@@ -60,8 +60,8 @@ recipe_free(Recipe *r)
 {
     if (r == NULL)
         return;
-    char *texts[] = {r->name,     r->description, r->root, r->from,    r->node, r->go,
-                     r->go_amd64, r->go_arm64,    r->user, r->workdir, r->test};
+    char *texts[] = {r->name, r->description, r->root,     r->folder, r->from,    r->node,
+                     r->go,   r->go_amd64,    r->go_arm64, r->user,   r->workdir, r->test};
     char **lists[] = {r->packages, r->npm, r->pip, r->commands, r->env};
 
     for (size_t i = 0; i < G_N_ELEMENTS(texts); i++)
@@ -308,7 +308,8 @@ static const struct {
 } members[] = {
     {"name", MEMBER_TEXT, offsetof(Recipe, name), NAME_PATTERN, NULL},
     {"description", MEMBER_TEXT, offsetof(Recipe, description), NULL, NULL},
-    {"root", MEMBER_TEXT, offsetof(Recipe, root), "^(debian|host)$", NULL},
+    {"root", MEMBER_TEXT, offsetof(Recipe, root), "^(debian|host|folder)$", NULL},
+    {"folder", MEMBER_TEXT, offsetof(Recipe, folder), "^(/[^/]+)+$", NULL},
     {"from", MEMBER_TEXT, offsetof(Recipe, from), NAME_PATTERN, NULL},
     {"packages", MEMBER_LIST, offsetof(Recipe, packages), RECIPE_DEBIAN_PATTERN, NULL},
     {"node", MEMBER_TEXT, offsetof(Recipe, node), "^[1-9][0-9]{0,2}$", NULL},
@@ -381,9 +382,12 @@ check_whole(Reader *r, const YamlNode *top)
     if ((recipe->root == NULL) == (recipe->from == NULL))
         return recipe_fail(
             r->file, top, r->error,
-            "a template has either a root (debian or host) or another template it is made from");
-    if (g_strcmp0(recipe->root, "host") == 0 && recipe->packages[0] != NULL)
-        return recipe_fail(r->file, top, r->error, "a copy of the host takes no packages");
+            "a template has either a root (debian, host or folder) or another template it is made from");
+    if (recipe->root != NULL && strcmp(recipe->root, "debian") != 0 && recipe->packages[0] != NULL)
+        return recipe_fail(r->file, top, r->error,
+                           "a copied root takes no packages; a template made from it may");
+    if ((recipe->folder != NULL) != (g_strcmp0(recipe->root, "folder") == 0))
+        return recipe_fail(r->file, top, r->error, "a root of kind folder, and no other, names its folder");
     if (recipe->workdir != NULL && !path_is_normal(recipe->workdir))
         return recipe_fail(r->file, yaml_member(top, "workdir"), r->error, "'%s' is no plain path",
                            recipe->workdir);

@@ -32,7 +32,8 @@ typedef enum RecipeFlag { RECIPE_UNSET = -1, RECIPE_OFF, RECIPE_ON } RecipeFlag;
 
 typedef struct Recipe {
     char *name, *description;
-    char *root; /* "debian", "host"; NULL: stands on `from` */
+    char *root;   /* "debian", "host", "folder"; NULL: stands on `from` */
+    char *folder; /* what is copied */
     char *from;
     char **packages, **npm, **pip, **commands, **env; /* never NULL */
     char *node;                                       /* the promised major version; NULL: any */
