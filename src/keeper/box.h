@@ -42,6 +42,8 @@ typedef struct Box {
     int pidfd, channel_fd, sync_fd, door_fd;
     bool ready; /* the child has said that exec comes next */
     bool frozen;
+    int trouble; /* with its storage: an errno, until THAW */
+    uint64_t fsid, disk_seen;
     uint64_t netns_cookie;
     int64_t born_us;
     int64_t deadline_us; /* CREATING and KILLING: when to try harder; CLOCK_MONOTONIC */

@@ -34,6 +34,7 @@ static const struct {
     {"id-ranges", "N", OPTION_U32, offsetof(KeeperConfig, id_ranges), KEEPER_BOXES_MAX, false},
     {"max-memory", "BYTES", OPTION_U64, offsetof(KeeperConfig, ceiling.memory_bytes), G_MAXINT64, false},
     {"max-pids", "N", OPTION_U64, offsetof(KeeperConfig, ceiling.pids), G_MAXINT32, false},
+    {"disk-floor", "BYTES", OPTION_U64, offsetof(KeeperConfig, disk_floor), G_MAXINT64, false},
     {"cgroup-leaf", NULL, OPTION_FLAG, offsetof(KeeperConfig, in_leaf), 0, false},
     {"template-base", "ID", OPTION_U32, offsetof(KeeperConfig, template_base), UINT32_MAX - ID_RANGE, false},
 };
@@ -83,8 +84,10 @@ config_parse(KeeperConfig *config, int argc, char **argv, GError **error)
     struct option options[G_N_ELEMENTS(table) + 1] = {0};
     int at;
 
-    *config = (KeeperConfig){
-        .server_uid = geteuid(), .id_base = ID_BASE_DEFAULT, .id_ranges = ID_RANGES_DEFAULT};
+    *config = (KeeperConfig){.server_uid = geteuid(),
+                             .id_base = ID_BASE_DEFAULT,
+                             .id_ranges = ID_RANGES_DEFAULT,
+                             .disk_floor = UINT64_MAX};
     for (size_t i = 0; i < G_N_ELEMENTS(table); i++)
         options[i] = (struct option){.name = table[i].name,
                                      .has_arg = table[i].kind == OPTION_FLAG ? no_argument

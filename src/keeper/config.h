@@ -16,6 +16,7 @@ typedef struct KeeperConfig {
     uid_t server_uid;
     uint32_t id_base, id_ranges;
     Ceiling ceiling;        /* 0: what the host has but for a floor */
+    uint64_t disk_floor;    /* UINT64_MAX: a part of the file system */
     bool in_leaf;           /* the group we are in was made for us: boxes go beside it */
     uint32_t template_base; /* the id of root in the files of layers and disks */
 } KeeperConfig;

@@ -102,6 +102,7 @@ on_sync(void *ctx, uint32_t events)
     box_set_state(box, BOX_RUNNING);
     FAILPOINT("create-running");
     server_tell(box->keeper->server, KEEPER_BOX, box->request.serial, box->id);
+    storage_add(box->keeper->storage, box);
 }
 
 static void
@@ -165,6 +166,10 @@ box_create(Keeper *keeper, const KeeperRequest *request)
     }
     if (keeper->n_boxes >= KEEPER_BOXES_MAX) {
         server_tell_failure(keeper->server, request->serial, request->box, STAGE_REQUEST, EUSERS);
+        return;
+    }
+    if (!storage_has_room(keeper->storage)) {
+        server_tell_failure(keeper->server, request->serial, request->box, STAGE_DISK, ENOSPC);
         return;
     }
     Box *box = box_new(keeper, request);

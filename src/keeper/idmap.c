@@ -4,13 +4,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <sys/mount.h>
-#include <sys/pidfd.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/failpoint.h"
 #include "keeper/fork.h"
 #include "keeper/ids.h"
 
@@ -36,32 +35,51 @@ idmap_write(pid_t pid, uint32_t inside, uint32_t outside)
     return write_file(pid, "uid_map", map, n) && write_file(pid, "gid_map", map, n);
 }
 
+/* Until its end of the pipe is the only one. */
+_Noreturn static void
+wait_for_end(int fd)
+{
+    char byte;
+
+    fork_detach(&fd, 1);
+    (void)!read(fd, &byte, 1);
+    _exit(0);
+}
+
+static int
+open_mapped(pid_t pid, uint32_t inside, uint32_t outside)
+{
+    char path[PROC_PATH_MAX];
+
+    if (!idmap_write(pid, inside, outside))
+        return -1;
+    snprintf(path, sizeof path, "/proc/%d/ns/user", (int)pid);
+    return open(path, O_RDONLY | O_CLOEXEC);
+}
+
 /* The namespace needs a process only until we hold its fd. */
 int
 idmap_make(uint32_t inside, uint32_t outside)
 {
-    autofd pidfd = -1;
-    char path[PROC_PATH_MAX];
+    int ends[2];
+    int pidfd;
+
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return -1;
     pid_t pid = fork_held(CLONE_NEWUSER, -1, &pidfd);
 
-    if (pid == 0) {
-        for (;;)
-            pause();
-    }
-    if (pid < 0) {
-        pidfd = -1;
-        return -1;
-    }
-    int fd = -1;
-
-    if (idmap_write(pid, inside, outside)) {
-        snprintf(path, sizeof path, "/proc/%d/ns/user", (int)pid);
-        fd = open(path, O_RDONLY | O_CLOEXEC);
-    }
+    if (pid == 0)
+        wait_for_end(ends[0]);
+    FAILPOINT("idmap");
+    int fd = pid > 0 ? open_mapped(pid, inside, outside) : -1;
     int saved = errno;
 
-    (void)pidfd_send_signal(pidfd, SIGKILL, NULL, 0);
-    (void)fork_reap(pidfd);
+    close(ends[0]);
+    close(ends[1]);
+    if (pid > 0) {
+        (void)fork_reap(pidfd);
+        close(pidfd);
+    }
     errno = saved;
     return fd;
 }

@@ -14,6 +14,7 @@
 #include "keeper/loop.h"
 #include "keeper/pool.h"
 #include "keeper/server.h"
+#include "keeper/storage.h"
 
 /* The state folder, closed to everybody else:
  *
@@ -36,6 +37,7 @@ struct Keeper {
     Server *server;
     Disks *disks;
     Pool *pool;
+    Storage *storage;
     Cgroups groups;
     IdTable ids;
     Box *boxes;

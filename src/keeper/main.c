@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
@@ -108,7 +107,9 @@ open_state(Keeper *keeper, GError **error)
     keeper->lock_fd = openat(keeper->state_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (keeper->lock_fd < 0)
         return err_errno(error, "open '%s/lock'", config->state_dir);
-    if (flock(keeper->lock_fd, LOCK_EX | LOCK_NB) < 0)
+    /* A lock of this process alone: one that goes with the fd would live on in a child that was
+     * forked the moment before a kill -9. */
+    if (fcntl(keeper->lock_fd, F_SETLK, &(struct flock){.l_type = F_WRLCK, .l_whence = SEEK_SET}) < 0)
         return err_set(error, ERR_CONFLICT, "another keeper uses '%s'", config->state_dir);
     keeper->stage_dir = g_strconcat(config->state_dir, "/stage", NULL);
     return make_dirs(keeper, error) && read_instance(keeper, error) &&
@@ -246,6 +247,7 @@ open_disks(Keeper *keeper)
 
     keeper->disks = disks_new(&spec);
     keeper->pool = pool_new(keeper);
+    keeper->storage = storage_new(keeper);
     keeper->degraded = cgroups_missing(&keeper->groups);
     if (!keeper->privileged)
         keeper->degraded |= DEGRADED_IDS | DEGRADED_DISK;
@@ -339,8 +341,9 @@ static int
 next_timeout_ms(const Keeper *keeper, int64_t due_us)
 {
     int64_t refill_us = pool_due_us(keeper->pool);
+    int64_t look_us = storage_due_us(keeper->storage);
 
-    due_us = MIN(due_us, refill_us);
+    due_us = MIN(due_us, MIN(refill_us, look_us));
     for (const Box *box = keeper->boxes; box != NULL; box = box->next) {
         if (box->state != BOX_RUNNING && box->deadline_us < due_us)
             due_us = box->deadline_us;
@@ -359,6 +362,8 @@ run(Keeper *keeper, const Signals *signals)
         box_check_deadlines(keeper);
         if (keeper_mono_us() >= pool_due_us(keeper->pool))
             pool_refill(keeper->pool);
+        if (keeper_mono_us() >= storage_due_us(keeper->storage))
+            storage_look(keeper->storage);
         if (keeper_mono_us() >= due_us) {
             reconcile_again(keeper);
             due_us = keeper_mono_us() + RECONCILE_US;
@@ -379,6 +384,7 @@ stop(Keeper *keeper)
     while (keeper->boxes != NULL && keeper_mono_us() < due_us &&
            loop_turn(&keeper->loop, next_timeout_ms(keeper, due_us)))
         box_check_deadlines(keeper);
+    storage_free(keeper->storage);
     pool_free(keeper->pool);
     disks_free(keeper->disks);
     server_free(keeper->server);

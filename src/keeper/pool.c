@@ -100,7 +100,10 @@ pool_due_us(const Pool *pool)
 {
     const Disks *disks = pool->keeper->disks;
 
-    return can_prepare(pool) && (disks_ready(disks) > 0 || disks_lack(disks)) ? pool->due_us : INT64_MAX;
+    return can_prepare(pool) && storage_has_room(pool->keeper->storage) &&
+                   (disks_ready(disks) > 0 || disks_lack(disks))
+               ? pool->due_us
+               : INT64_MAX;
 }
 
 static bool

@@ -131,6 +131,9 @@ write_groups(Keeper *keeper, const CgroupPlace *place, GError **error)
         if (place->dir[kind] != NULL)
             g_string_append_printf(text, "%s/coop-%s\n", place->dir[kind], keeper->instance);
     }
+    /* A full disk is no reason not to start. */
+    if (g_strcmp0(old, text->str) == 0)
+        return true;
     return path_write_atomic(file, text->str, text->len, 0600, error);
 }
 

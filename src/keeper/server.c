@@ -159,6 +159,16 @@ server_tell_failure(Server *server, uint32_t serial, const char *box, KeeperStag
     server_answer(server, &answer);
 }
 
+void
+server_tell_trouble(Server *server, const Box *box)
+{
+    KeeperAnswer answer = {
+        .verb = KEEPER_TROUBLE, .stage = TROUBLE_STORAGE, .error = box->trouble, .frozen = box->frozen};
+
+    memcpy(answer.box, box->id, KEEPER_ID_LEN);
+    server_answer(server, &answer);
+}
+
 static void
 answer_hello(Server *server, const KeeperRequest *r)
 {
@@ -173,6 +183,8 @@ answer_list(Server *server, const KeeperRequest *r)
     for (Box *box = server->keeper->boxes; box != NULL; box = box->next) {
         if (box->state == BOX_RUNNING)
             server_tell(server, KEEPER_BOX, r->serial, box->id);
+        if (box->state == BOX_RUNNING && box->trouble != 0)
+            server_tell_trouble(server, box);
     }
     server_tell(server, KEEPER_LISTED, r->serial, NULL);
 }
@@ -211,6 +223,8 @@ answer_freeze(Server *server, const KeeperRequest *r)
         return;
     }
     box->frozen = frozen;
+    if (!frozen)
+        box->trouble = 0;
     server_tell(server, KEEPER_OK, r->serial, r->box);
 }
 
@@ -283,6 +297,7 @@ dispatch(Server *server, const KeeperRequest *r)
     case KEEPER_GONE:
     case KEEPER_STATS:
     case KEEPER_LISTED:
+    case KEEPER_TROUBLE:
         g_assert_not_reached();
     }
 }

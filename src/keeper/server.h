@@ -17,6 +17,8 @@ Server *server_new(Keeper *keeper, GError **error);
 void server_free(Server *server);
 
 void server_answer(Server *server, const KeeperAnswer *answer);
+/* What its box is in, in `trouble`. */
+void server_tell_trouble(Server *server, const Box *box);
 /* An answer that carries nothing but these. */
 void server_tell(Server *server, KeeperVerb verb, uint32_t serial, const char *box);
 void server_tell_failure(Server *server, uint32_t serial, const char *box, KeeperStage stage, int error);

@@ -10,10 +10,10 @@
  * The keeper has one server at a time (the socket's peer must be the server's user or root);
  * a new connection takes the place of the old one, asks LIST, and gets a BOX record with the
  * box's fds for each box that lives, GONE for each that ended while nobody was there to be
- * told, and then LISTED. */
+ * told, and then LISTED.  Records with serial 0 may come at any time. */
 
 enum {
-    KEEPER_VERSION = 1,
+    KEEPER_VERSION = 2,
     KEEPER_ID_LEN = 20,
     KEEPER_NAME_MAX = 63,
     KEEPER_LAYERS_MAX = 16,
@@ -50,7 +50,8 @@ typedef enum KeeperVerb {
     KEEPER_FAILED,
     KEEPER_GONE, /* serial 0: it ended by itself */
     KEEPER_STATS,
-    KEEPER_LISTED, /* the end of a LIST */
+    KEEPER_LISTED,  /* the end of a LIST */
+    KEEPER_TROUBLE, /* serial 0: something befell a box that lives; see KeeperTrouble */
 } KeeperVerb;
 
 typedef struct KeeperLimits {
@@ -105,20 +106,27 @@ typedef enum KeeperStage {
     STAGE_MAX,
 } KeeperStage;
 
+/* In `stage` of TROUBLE; told again after the BOX of a LIST, until THAW. */
+typedef enum KeeperTrouble {
+    /* The box was frozen.  error: ENOSPC, it wrote most while the host's disk ran full; EIO, its
+     * own disk has failed. */
+    TROUBLE_STORAGE = 1,
+} KeeperTrouble;
+
 typedef struct KeeperAnswer {
     uint32_t verb;
     uint32_t serial; /* 0: nobody asked */
     char box[KEEPER_ID_LEN + 4];
     uint32_t version; /* KEEPER_VERSION */
-    uint32_t stage;   /* FAILED: KeeperStage */
-    int32_t error;    /* FAILED: errno */
+    uint32_t stage;   /* FAILED: KeeperStage; TROUBLE: KeeperTrouble */
+    int32_t error;    /* FAILED, TROUBLE: errno */
     /* GONE */
     int32_t exit_code; /* of pid 1; 128 + signal when one ended it */
     uint32_t oom_kills;
     /* BOX, STATS, OK */
     uint32_t degraded; /* KeeperDegraded */
     uint32_t id_base;  /* host uid of root inside */
-    uint32_t frozen;   /* 1: by FREEZE */
+    uint32_t frozen;   /* 1: by FREEZE, or in TROUBLE */
     uint64_t netns_cookie;
     uint64_t memory_bytes, memory_peak_bytes, cpu_us, disk_bytes;
     uint32_t pids, inodes;

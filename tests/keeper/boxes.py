@@ -16,14 +16,15 @@ from types import SimpleNamespace
 import pytest
 
 HELLO, CREATE, KILL, FREEZE, THAW, STAT, LIST, PREPARE = range(1, 9)
-OK, BOX, FAILED, GONE, STATS, LISTED = range(64, 70)
+OK, BOX, FAILED, GONE, STATS, LISTED, TROUBLE = range(64, 71)
+VERSION = 2
 REQUEST = struct.Struct('<II24s64s1024sIIHHIQQIIII')
 ANSWER = struct.Struct('<II24sIIiiIIIIQQQQQIIq')
 RECORD = struct.Struct('<III20sq24x')
 FIELDS = ('verb serial box version stage error exit_code oom_kills degraded id_base frozen netns_cookie '
           'memory_bytes memory_peak_bytes cpu_us disk_bytes pids inodes born_us').split()
 KEEP_DISK, SUDO = 1, 2
-MIB = 1 << 20
+MIB, GIB = 1 << 20, 1 << 30
 LIMITS = {'memory': 64 * MIB, 'disk': 64 * MIB, 'inodes': 4096, 'pids': 64, 'cpu': 1000}
 DOOR_PORT = 8080
 DEADLINE = 30
@@ -104,8 +105,8 @@ class Box:
 
 
 class Keeper:
-    def __init__(self, folder, prefix=(), uid=0, init=None, options=()):
-        self.state, self.store, self.socket_path = folder / 'state', folder / 'store', folder / 's'
+    def __init__(self, folder, prefix=(), uid=0, init=None, options=(), state=None):
+        self.state, self.store, self.socket_path = state or folder / 'state', folder / 'store', folder / 's'
         self.init, self.options = init or os.environ['COOP_BOX_INIT'], list(options)
         self.prefix, self.uid, self.process, self.sock, self.serial = list(prefix), uid, None, None, 0
         if not self.store.exists():
@@ -214,6 +215,18 @@ def processes_of(keeper, base=ID_BASE, ranges=4096):
                 continue
             if base <= uid < base + ranges * 65536:
                 found.append(entry.name)
+    return found
+
+
+def helpers_of(keeper):
+    """Of a keeper that has ended: whatever it forked is to be gone too."""
+    found = []
+    for entry in pathlib.Path('/proc').iterdir():
+        try:
+            found += [entry.name] if entry.name.isdigit() and str(keeper.state).encode() in \
+                (entry / 'cmdline').read_bytes() else []
+        except OSError:
+            continue
     return found
 
 

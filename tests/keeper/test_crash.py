@@ -17,6 +17,7 @@ needs_failpoints = pytest.mark.skipif(not os.environ.get('COOP_HAS_FAILPOINTS'),
 
 
 def start_again(keeper):
+    boxes.wait_until(lambda: boxes.helpers_of(keeper), 'helpers outlive the keeper')
     boxes.wait_until(lambda: boxes.processes_of(keeper), 'processes outlive the keeper')
     keeper.start()
     boxes.nothing_left(keeper)
@@ -81,6 +82,16 @@ def test_ready_disks_have_no_name(keeper):
     boxes.wait_until(lambda: len(boxes.loops_of(keeper)) != 2, 'disks of another shape')
     keeper.end(signal.SIGKILL)
     boxes.wait_until(lambda: boxes.loops_of(keeper), 'disks without a keeper')
+
+
+@needs_failpoints
+def test_killed_while_preparing(make_keeper):
+    keeper = make_keeper()
+    keeper.end()
+    keeper.start(fail_at='idmap:2')
+    keeper.prepare(4)
+    keeper.died()
+    start_again(keeper)
 
 
 @needs_failpoints

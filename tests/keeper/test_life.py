@@ -11,7 +11,7 @@ import threading
 import pytest
 
 import boxes
-from boxes import BOX, CREATE, FAILED, FREEZE, GONE, HELLO, KILL, LIST, LISTED, OK, STAT, STATS, THAW, Box
+from boxes import BOX, CREATE, FAILED, FREEZE, GONE, HELLO, KILL, LIST, LISTED, OK, STAT, STATS, THAW, VERSION, Box
 
 MANY = 200
 AT_ONCE = 20
@@ -167,7 +167,7 @@ def test_new_server_replaces(keeper):
     old = keeper.sock
     keeper.sock = None
     keeper.connect()
-    assert keeper.call(HELLO, count=1)[0].verb == OK
+    assert keeper.call(HELLO, count=VERSION)[0].verb == OK
     assert old.recv(1) == b''
 
 
@@ -183,7 +183,7 @@ def test_strangers_are_refused(keeper):
         os._exit(0)
     os.waitpid(pid, 0)
     assert os.read(read, 8) == b'end'
-    assert keeper.call(HELLO, count=1)[0].verb == OK
+    assert keeper.call(HELLO, count=VERSION)[0].verb == OK
 
 
 @pytest.mark.parametrize('packet', [b'x', b'\0' * 1168, b'\xff' * 1168, b'\0' * 5000,
@@ -192,7 +192,7 @@ def test_what_is_no_request(keeper, packet):
     keeper.sock.send(packet)
     answer, _ = keeper.answer()
     assert (answer.verb, answer.stage, answer.error) == (FAILED, 1, 22)
-    assert keeper.call(HELLO, count=1)[0].verb == OK
+    assert keeper.call(HELLO, count=VERSION)[0].verb == OK
 
 
 def test_failures_have_a_stage(keeper):
@@ -294,4 +294,4 @@ def test_second_keeper_is_refused(keeper, folder):
     with pytest.raises(AssertionError):
         second.start()
     assert second.process.wait(boxes.DEADLINE) == 6
-    assert keeper.connect().call(HELLO, count=1)[0].verb == OK
+    assert keeper.connect().call(HELLO, count=VERSION)[0].verb == OK
