@@ -123,8 +123,8 @@ struct Run {
     Buf input;
     guint64 in_sent, in_acked;
     bool closing, want_room;
-    void (*on_room)(Run *run, void *ctx);
-    void *room_ctx;
+    void (*on_room)(void *data); /* of a logged run, called once; NULL: nobody waits */
+    void *room_data;
     guint16 rows, columns;
     guint8 signals[RUN_SIGNALS_MAX];
     guint n_signals;
@@ -208,6 +208,7 @@ void link_connect_fail_all(BoxLink *link, ErrKind kind, const char *message);
 /* ---- run.c ---- */
 Run *run_new(Loop *loop, guint32 id, bool logged);
 void run_room(Run *run);
+void run_tell_room(Run *run);
 
 /* ---- run-output.c ---- */
 void run_take_output(Run *run, FrameStream stream, guint64 offset, const void *bytes, guint64 n);

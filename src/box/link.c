@@ -261,9 +261,11 @@ static void
 lose_run(Run *run, void *data)
 {
     const BoxLink *link = data;
+    gint64 lived_us = clock_wall_us() - run->started_us;
     RunEnd end = {.reason = link->stopping ? RUN_STOPPED : RUN_LOST,
                   .out_bytes = run->streams[0].received,
-                  .err_bytes = run->streams[1].received};
+                  .err_bytes = run->streams[1].received,
+                  .duration_us = (guint64)MAX(lived_us, 0)};
 
     if (run->link == NULL)
         return;

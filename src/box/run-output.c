@@ -185,10 +185,13 @@ run_take_end(Run *run, const RunEnd *end)
     if (run->has_end)
         return;
     run->end = *end;
+    /* Of a box that is being ended the keeper kills everything, and init may see some of it. */
+    if (link->stopping && end->reason == RUN_SIGNAL && end->code == SIGKILL)
+        run->end.reason = RUN_STOPPED;
     run->has_end = true;
     run->owed = 0;
     buf_clear(&run->input);
-    if (may_be_oom(end) && link->events.ask_oom != NULL && !link->closing) {
+    if (may_be_oom(&run->end) && link->events.ask_oom != NULL && !link->closing) {
         run->asked_oom = true;
         run->oom_timer.expired = on_oom_timer;
         loop_timer_set(run->loop, &run->oom_timer, LINK_OOM_ASK_MS);
@@ -206,6 +209,7 @@ finish_logged(Run *run)
     FAILPOINT("run-ended");
     if (tap != NULL && tap->ended != NULL)
         tap->ended(run, &run->end, run->tap_ctx);
+    run_tell_room(run);
     run_wake_followers(run);
     if (run->link != NULL && link->events.ended != NULL)
         link->events.ended(link, run, link->ctx);

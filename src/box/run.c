@@ -126,11 +126,23 @@ run_untap(Run *run)
     run->tap = NULL;
 }
 
-void
-run_set_input_room(Run *run, void (*room)(Run *run, void *ctx), void *ctx)
+bool
+run_on_input_room(Run *run, void (*room)(void *data), void *data)
 {
+    if (run->on_room != NULL && run->room_data != data)
+        return false;
     run->on_room = room;
-    run->room_ctx = ctx;
+    run->room_data = data;
+    return true;
+}
+
+void
+run_tell_room(Run *run)
+{
+    void (*room)(void *data) = g_steal_pointer(&run->on_room);
+
+    if (room != NULL)
+        room(run->room_data);
 }
 
 void
@@ -139,10 +151,22 @@ run_room(Run *run)
     if (!run->want_room || run->has_end || buf_room(&run->input) < FRAME_WINDOW / 2)
         return;
     run->want_room = false;
-    if (run->on_room != NULL)
-        run->on_room(run, run->room_ctx);
-    else if (run->sink != NULL && run->sink->input_room != NULL)
+    if (run->sink != NULL && run->sink->input_room != NULL)
         run->sink->input_room(run, run->sink_ctx);
+    else
+        run_tell_room(run);
+}
+
+bool
+run_takes_input(const Run *run)
+{
+    return run->takes_input && !run->closing && !run->has_end;
+}
+
+guint64
+run_output_bytes(const Run *run, FrameStream stream)
+{
+    return run->streams[stream - STREAM_STDOUT].received;
 }
 
 /* Straight from the caller's memory, as long as channel and window have room. */

@@ -89,12 +89,12 @@ void run_resume(Run *run);
 /* How many of the bytes were taken: fewer than `n` when the window is full (`input_room`
  * follows), 0 also when the run takes no input or has ended. */
 size_t run_write(Run *run, const void *bytes, size_t n) G_GNUC_WARN_UNUSED_RESULT;
-/* In the place of the sink's `input_room`; for logged runs, which have no sink. */
-void run_set_input_room(Run *run, void (*room)(Run *run, void *ctx), void *ctx);
 /* Of a logged run: `room` is called, once, when run_write() that took less than all may take
- * more, or when the run has ended.  One at a time; NULL takes it back. */
-void run_on_input_room(Run *run, void (*room)(void *data), void *data);
-void run_close_input(Run *run); /* behind what was written */
+ * more, or when the run has ended.  False: somebody else waits already.  `room` NULL: the one
+ * with this `data` does not wait any more. */
+bool run_on_input_room(Run *run, void (*room)(void *data), void *data);
+bool run_takes_input(const Run *run); /* was started with input, which is not closed */
+void run_close_input(Run *run);       /* behind what was written */
 void run_resize(Run *run, guint16 rows, guint16 columns);
 void run_signal(Run *run, int signal); /* the whole tree */
 
