@@ -84,11 +84,11 @@ channel_recv(int fd, void *packet, size_t size, int *ret_fds, size_t *n_fds)
     size_t taken = 0;
     ssize_t n;
 
+    /* A peer that closed with something unread is reported once as a reset, ahead of the packets
+     * that it had sent. */
     do {
         n = recvmsg(fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    } while (n < 0 && errno == EINTR);
-    if (n < 0 && errno == ECONNRESET)
-        n = 0;
+    } while (n < 0 && (errno == EINTR || errno == ECONNRESET));
     if (n >= 0)
         take_fds(&message, ret_fds, max, &taken);
     if (n > 0 && (message.msg_flags & MSG_TRUNC) != 0) {

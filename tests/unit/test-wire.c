@@ -45,6 +45,23 @@ test_channel_packets(void)
     close(pair[1]);
 }
 
+/* Whoever goes without having read everything has still said what it said. */
+static void
+test_channel_last_words(void)
+{
+    char got[64];
+    int pair[2];
+
+    make_pair(pair);
+    g_assert_cmpint(channel_send(pair[1], "unread", 6, NULL, 0), ==, 0);
+    g_assert_cmpint(channel_send(pair[0], "last", 4, NULL, 0), ==, 0);
+    close(pair[0]);
+    g_assert_cmpint(channel_recv(pair[1], got, sizeof got, NULL, NULL), ==, 4);
+    g_assert_cmpmem(got, 4, "last", 4);
+    g_assert_cmpint(channel_recv(pair[1], got, sizeof got, NULL, NULL), ==, 0);
+    close(pair[1]);
+}
+
 static void
 test_channel_full(void)
 {
@@ -253,6 +270,7 @@ main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/wire/channel/packets", test_channel_packets);
+    g_test_add_func("/wire/channel/last-words", test_channel_last_words);
     g_test_add_func("/wire/channel/full", test_channel_full);
     g_test_add_func("/wire/channel/fds", test_channel_fds);
     g_test_add_func("/wire/start/whole", test_start_whole);
