@@ -110,10 +110,11 @@ on_forget(Run *run)
     run_kill(run, REASON_STOPPED, now_us());
 }
 
+/* Of a run that has just begun it waits, blocked, until the command is there. */
 static void
 on_signal(Run *run, uint32_t number)
 {
-    if (run->state != RUN_STATE_RUNNING || number == 0 || number >= (uint32_t)SIGRTMIN)
+    if (!run_is_live(run) || number == 0 || number >= (uint32_t)SIGRTMIN)
         return;
     if ((run->flags & START_BUILTIN) != 0)
         (void)kill(run->leader, (int)number);
@@ -166,7 +167,7 @@ on_shutdown(Box *box)
     box->stop = STOP_TERM;
     box->stop_us = now_us() + (uint64_t)SHUTDOWN_TERM_MS * 1000;
     for (uint32_t i = 0; i < box->n_slots; i++) {
-        if (box->runs[i].state == RUN_STATE_RUNNING)
+        if (box->runs[i].state != RUN_STATE_FREE)
             on_signal(&box->runs[i], SIGTERM);
     }
 }
