@@ -13,6 +13,7 @@
 enum {
     CONNECTS_MAX = 64,
     SINKS_MAX = 512, /* pipes of runs that ended, whose background processes still write */
+    SUDO_MAX = 16,   /* commands by sudo at a time */
     CONNECT_TIMEOUT_MS = 5000,
     SHUTDOWN_TERM_MS = 1000, /* between SIGTERM and SIGKILL */
     SHUTDOWN_SAY_MS = 2000,  /* for the server to hear the ends */
@@ -33,9 +34,12 @@ typedef enum BoxStop { STOP_NOT, STOP_TERM, STOP_KILL, STOP_SAY } BoxStop;
 
 typedef struct Box {
     int epoll_fd, signal_fd, timer_fd;
-    bool gone;         /* the channel is closed */
-    bool channel_full; /* EPOLLOUT is asked for */
-    bool retry;        /* the kernel had no memory for a packet */
+    int sudo_fd;          /* 0: this box has none */
+    bool sudo_paused;     /* not watched: there was no descriptor for a client */
+    int leases[SUDO_MAX]; /* 0: free */
+    bool gone;            /* the channel is closed */
+    bool channel_full;    /* EPOLLOUT is asked for */
+    bool retry;           /* the kernel had no memory for a packet */
     bool owe_hello;
     uint64_t hello_number; /* the server's */
     BoxStop stop;
@@ -62,7 +66,9 @@ typedef enum WatchKind {
     WATCH_TIMER,
     WATCH_RUN,
     WATCH_CONNECT,
-    WATCH_SINK
+    WATCH_SINK,
+    WATCH_SUDO,
+    WATCH_LEASE
 } WatchKind;
 bool box_watch(Box *box, int op, int fd, uint32_t events, uint64_t data);
 uint64_t watch_data(WatchKind kind, uint32_t slot, uint32_t id);

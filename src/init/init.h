@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
+#include <stdbool.h>
 
 /* Pid 1 of a box.  One thread, one loop.  It holds what runs in the box and says it to the
  * server over one channel (wire/frame.h); the server may go and come back.
@@ -9,6 +10,8 @@
 
 enum { INIT_CHANNEL_FD = 3 };
 
-/* Serves the channel on INIT_CHANNEL_FD until it is closed or a shutdown is done.  Returns the
+/* With `sudo` the box's user may run commands as root (wire/sudo.h).
+ *
+ * Serves the channel on INIT_CHANNEL_FD until it is closed or a shutdown is done.  Returns the
  * exit code of pid 1, at once when the caller is not pid 1.  Descriptors 0…2 are open. */
-int init_run(void);
+int init_run(bool sudo);

@@ -27,6 +27,8 @@
 #include <unistd.h>
 
 #include "init/offspring.h"
+#include "init/sudoer.h"
+#include "wire/channel.h"
 
 typedef struct Leader {
     pid_t main;
@@ -109,6 +111,24 @@ report_end(const Leader *leader)
     report_send(LEADER_REPORT_FD, &report);
 }
 
+/* A client of sudo that init found in our tree: what it asks for becomes part of it too. */
+static void
+take_sudo(void)
+{
+    int fds[2] = {-1, -1};
+    size_t n = 2;
+    char byte;
+
+    while (channel_recv(LEADER_REPORT_FD, &byte, sizeof byte, fds, &n) > 0) {
+        if (n == 2 && fork() == 0)
+            sudoer_run(fds[0], fds[1]);
+        /* Without a process the client sees the end of its connection. */
+        for (size_t i = 0; i < n; i++)
+            close(fds[i]);
+        n = 2;
+    }
+}
+
 static _Noreturn void
 lead(Leader *leader)
 {
@@ -122,12 +142,14 @@ lead(Leader *leader)
     while (!leader->main_ended) {
         int got = sigwaitinfo(&wanted, &info);
 
-        if (got == SIGCHLD)
+        if (got == SIGCHLD) {
             reap(leader);
-        else if (got == signal_request())
+            take_sudo();
+        } else if (got == signal_request()) {
             pass_on(leader, info.si_value.sival_int);
-        else if (got == kill_request())
+        } else if (got == kill_request()) {
             kill_tree(leader);
+        }
     }
     report_end(leader);
     _exit(0);
@@ -165,7 +187,7 @@ leader_run(const FrameStart *start)
     User user;
     int failed[2];
 
-    if (!user_lookup(start, &user))
+    if (!user_lookup((start->flags & START_ROOT) != 0 ? "0:0" : start->user, &user))
         fail(FAIL_USER, errno);
     started.uid = user.uid;
     if ((start->flags & START_BUILTIN) != 0) {

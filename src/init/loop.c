@@ -21,13 +21,14 @@
 
 #include "init/box.h"
 #include "init/init.h"
+#include "init/sudo.h"
 
 enum {
     EVENTS_MAX = 64,
     PACKETS_MAX = 32, /* heard in one turn */
     SINK_MAX = 64 * 1024,
     USEC_PER_SEC = 1000000,
-    RETRY_US = 10000, /* after the kernel had no memory for a packet */
+    RETRY_US = 10000, /* after the kernel had no memory for a packet, or no descriptor */
 };
 
 uint64_t
@@ -163,6 +164,9 @@ dispatch(Box *box, uint64_t data)
     case WATCH_TIMER:
         (void)!read(box->timer_fd, &(uint64_t){0}, sizeof(uint64_t));
         box->timer_us = 0;
+        if (box->sudo_paused)
+            box->sudo_paused = !box_watch(box, EPOLL_CTL_ADD, box->sudo_fd, EPOLLIN,
+                                          watch_data(WATCH_SUDO, 0, 0));
         break;
     case WATCH_RUN:
         run_on_event(box, slot & 0xffff, (RunFd)(slot >> 16), id);
@@ -173,6 +177,12 @@ dispatch(Box *box, uint64_t data)
         break;
     case WATCH_SINK:
         sink_on_event(box, (int)slot);
+        break;
+    case WATCH_SUDO:
+        sudo_on_connect(box);
+        break;
+    case WATCH_LEASE:
+        sudo_on_lease(box, slot);
         break;
     }
 }
@@ -298,7 +308,7 @@ plan_next_turn(Box *box)
         if (box->connects[i].used && !box->connects[i].done)
             sooner(&next, box->connects[i].deadline_us);
     }
-    if (box->retry)
+    if (box->retry || box->sudo_paused)
         sooner(&next, now_us() + RETRY_US);
     (void)box_watch(box, EPOLL_CTL_MOD, INIT_CHANNEL_FD, box->channel_full ? EPOLLIN | EPOLLOUT : EPOLLIN,
                     watch_data(WATCH_CHANNEL, 0, 0));
@@ -357,7 +367,7 @@ box_open(Box *box)
 }
 
 int
-init_run(void)
+init_run(bool sudo)
 {
     Box *box = mmap(NULL, sizeof *box, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
@@ -366,7 +376,7 @@ init_run(void)
         return 1;
     /* No command can trace pid 1 or read its memory, and none gains rights by exec. */
     if (box == MAP_FAILED || prctl(PR_SET_DUMPABLE, 0) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
-        !box_open(box))
+        !box_open(box) || (sudo && !sudo_open(box)))
         return 1;
     while (!turn(box))
         ;

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -125,9 +126,21 @@ close_theirs(Ends *ends)
 }
 
 static bool
+make_report(Ends *ends)
+{
+    int fds[2];
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) < 0)
+        return false;
+    ends->report = fds[0];
+    ends->theirs.report = fds[1];
+    return true;
+}
+
+static bool
 make_ends(Ends *ends, const FrameStart *start)
 {
-    return make_pipe(&ends->report, &ends->theirs.report) && unblock(ends->report) &&
+    return make_report(ends) &&
            ((start->flags & START_TTY) != 0 ? make_terminal(ends, start)
                                             : make_pipes(ends, (start->flags & START_STDIN) != 0));
 }
@@ -215,6 +228,9 @@ run_on_report(Run *run, uint64_t now_us)
     ssize_t n;
 
     while (run->report_fd >= 0 && (n = read(run->report_fd, &report, sizeof report)) != 0) {
+        /* It ended with something unread, which is said once before what it sent. */
+        if (n < 0 && errno == ECONNRESET)
+            continue;
         if (n < 0)
             return;
         if (n != (ssize_t)sizeof report)

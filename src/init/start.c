@@ -11,6 +11,7 @@
 #include <grp.h>
 #include <linux/capability.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
@@ -33,14 +34,14 @@ report_send(int fd, const Report *report)
 {
     ssize_t n;
 
-    /* Smaller than PIPE_BUF, so whole or not at all. */
+    /* A packet, or less than PIPE_BUF: whole or not at all. */
     do {
         n = write(fd, report, sizeof *report);
     } while (n < 0 && errno == EINTR);
 }
 
-static _Noreturn void
-fail(int fd, FrameStage stage)
+void
+start_fail(int fd, FrameStage stage)
 {
     Report report = {.kind = REPORT_FAILED, .stage = (uint32_t)stage, .error = errno};
 
@@ -61,7 +62,7 @@ start_run(const FrameStart *start, const StartFds *fds)
         dup2(fds->err, STDERR_FILENO) < 0 || dup3(fds->report, LEADER_REPORT_FD, O_CLOEXEC) < 0)
         _exit(1);
     if (syscall(SYS_close_range, LEADER_REPORT_FD + 1, ~0U, 0) < 0)
-        fail(LEADER_REPORT_FD, FAIL_FORK);
+        start_fail(LEADER_REPORT_FD, FAIL_FORK);
     leader_run(start);
 }
 
@@ -119,11 +120,10 @@ await_user(int fd, pid_t pid, User *ret_user)
 
 /* The parser that reads the box's files has nobody's rights, and its answer is only a user. */
 bool
-user_lookup(const FrameStart *start, User *ret_user)
+user_lookup(const char *wanted, User *ret_user)
 {
     User user;
     int fds[2];
-    const char *wanted = (start->flags & START_ROOT) != 0 ? "0:0" : start->user;
 
     if (!user_parse(wanted, &user)) {
         errno = EINVAL;
@@ -173,18 +173,18 @@ enter(const char *cwd)
 }
 
 static bool
-enter_wanted(const FrameStart *start, const User *user)
+enter_wanted(const char *cwd, const User *user)
 {
-    if (start->cwd[0] != '\0')
-        return enter(start->cwd);
+    if (cwd[0] != '\0')
+        return enter(cwd);
     return (user->home[0] == '/' && enter(user->home)) || enter("/");
 }
 
 static bool
-env_has(const FrameStart *start, const char *name, size_t n)
+env_has(const Program *program, const char *name, size_t n)
 {
-    for (uint32_t i = 0; i < start->envc; i++) {
-        if (strncmp(start->envp[i], name, n) == 0 && start->envp[i][n] == '=')
+    for (size_t i = 0; i < program->envc; i++) {
+        if (strncmp(program->envp[i], name, n) == 0 && program->envp[i][n] == '=')
             return true;
     }
     return false;
@@ -192,7 +192,7 @@ env_has(const FrameStart *start, const char *name, size_t n)
 
 /* The request's environment, and what a login would have set where it says nothing. */
 static void
-make_env(const FrameStart *start, const User *user, char (*texts)[ENTRY_MAX], const char **env)
+make_env(const Program *program, const User *user, char (*texts)[ENTRY_MAX], const char **env)
 {
     const struct {
         const char *name, *value;
@@ -205,10 +205,10 @@ make_env(const FrameStart *start, const User *user, char (*texts)[ENTRY_MAX], co
     };
     size_t n = 0;
 
-    for (uint32_t i = 0; i < start->envc; i++)
-        env[n++] = start->envp[i];
+    for (size_t i = 0; i < program->envc; i++)
+        env[n++] = program->envp[i];
     for (size_t i = 0; i < DEFAULTS_MAX; i++) {
-        if (defaults[i].value[0] == '\0' || env_has(start, defaults[i].name, strlen(defaults[i].name)))
+        if (defaults[i].value[0] == '\0' || env_has(program, defaults[i].name, strlen(defaults[i].name)))
             continue;
         (void)stpcpy(stpcpy(stpcpy(texts[i], defaults[i].name), "="), defaults[i].value);
         env[n++] = texts[i];
@@ -235,26 +235,41 @@ take_terminal(const User *user)
 }
 
 void
-start_exec(const FrameStart *start, const User *user, int failed_fd)
+start_program(const Program *program, const User *user, int failed_fd)
 {
     char texts[DEFAULTS_MAX][ENTRY_MAX];
-    const char *env[FRAME_ARGS_MAX + DEFAULTS_MAX + 1];
+    const char **env = calloc(program->envc + DEFAULTS_MAX + 1, sizeof *env);
 
-    (void)setsid();
-    if ((start->flags & START_TTY) != 0 && !take_terminal(user))
-        fail(failed_fd, FAIL_TTY);
+    if (env == NULL)
+        start_fail(failed_fd, FAIL_FORK);
     offer_to_oom_killer();
-    if (!become(user, (start->flags & START_ROOT) != 0))
-        fail(failed_fd, FAIL_USER);
+    if (!become(user, program->keep_capabilities))
+        start_fail(failed_fd, FAIL_USER);
     umask(022);
-    if (!enter_wanted(start, user))
-        fail(failed_fd, FAIL_CWD);
-    make_env(start, user, texts, env);
+    if (!enter_wanted(program->cwd, user))
+        start_fail(failed_fd, FAIL_CWD);
+    make_env(program, user, texts, env);
     reset_signals();
     /* execvp() looks for PATH in `environ`. */
     environ = (char **)(uintptr_t)env;
-    (void)execvp(start->argv[0], (char *const *)(uintptr_t)start->argv);
-    fail(failed_fd, FAIL_EXEC);
+    (void)execvp(program->file, (char *const *)(uintptr_t)program->argv);
+    start_fail(failed_fd, FAIL_EXEC);
+}
+
+void
+start_exec(const FrameStart *start, const User *user, int failed_fd)
+{
+    Program program = {.file = start->argv[0],
+                       .cwd = start->cwd,
+                       .argv = start->argv,
+                       .envp = start->envp,
+                       .envc = start->envc,
+                       .keep_capabilities = (start->flags & START_ROOT) != 0};
+
+    (void)setsid();
+    if ((start->flags & START_TTY) != 0 && !take_terminal(user))
+        start_fail(failed_fd, FAIL_TTY);
+    start_program(&program, user, failed_fd);
 }
 
 void
@@ -266,7 +281,7 @@ start_builtin(const FrameStart *start, const User *user)
     if (!become(user, (start->flags & START_ROOT) != 0))
         _exit(EPERM);
     umask(022);
-    if (!enter_wanted(start, user))
+    if (!enter_wanted(start->cwd, user))
         _exit(errno);
     reset_signals();
     (void)signal(SIGPIPE, SIG_IGN);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -13,8 +15,9 @@
  *
  * The leader (leader.h) is what makes a run's tree one thing that can be killed. */
 
-/* What the leader tells init over its pipe, in this order: STARTED or FAILED, and after STARTED
- * at most one ENDED.  Silence before the end of the pipe: the leader was killed. */
+/* What the leader tells init over its socket, in this order: STARTED or FAILED, and after STARTED
+ * at most one ENDED.  Silence before the end: the leader was killed.  The other way come the
+ * connections of sudo (sudo.h). */
 typedef enum ReportKind { REPORT_STARTED = 1, REPORT_FAILED, REPORT_ENDED } ReportKind;
 
 typedef struct Report {
@@ -40,7 +43,20 @@ pid_t start_run(const FrameStart *start, const StartFds *fds);
 _Noreturn void start_exec(const FrameStart *start, const User *user, int failed_fd);
 _Noreturn void start_builtin(const FrameStart *start, const User *user);
 
-/* Reads passwd in a child that is nobody.  errno on failure. */
-bool user_lookup(const FrameStart *start, User *ret_user);
+/* What becomes of a process whose descriptors, session and terminal are as they should be.
+ * Strings are borrowed. */
+typedef struct Program {
+    const char *file; /* looked for in PATH */
+    const char *cwd;  /* "": the user's home */
+    const char *const *argv, *const *envp;
+    size_t envc;
+    bool keep_capabilities;
+} Program;
+_Noreturn void start_program(const Program *program, const User *user, int failed_fd);
+/* A FAILED report with errno, and the end of the process. */
+_Noreturn void start_fail(int failed_fd, FrameStage stage);
+
+/* `wanted` as in FrameStart.  Reads passwd in a child that is nobody.  errno on failure. */
+bool user_lookup(const char *wanted, User *ret_user);
 
 void report_send(int fd, const Report *report);

@@ -58,8 +58,25 @@ furnish(void)
            cover("/etc/group", "root:x:0:\nteam:x:2000:other,user\nuser:x:1000:\n");
 }
 
+typedef struct BoxKind {
+    unsigned long namespaces;
+    bool has_sudo, may_sudo;
+} BoxKind;
+
+/* Under its name inside boxes. */
+static bool
+place_sudo(const char *program)
+{
+    g_autofree char *bytes = NULL;
+    gsize n;
+
+    return mkdir("/tmp/bin", 0755) == 0 && chmod("/tmp/bin", 0755) == 0 &&
+           g_file_get_contents(program, &bytes, &n, NULL) &&
+           g_file_set_contents("/tmp/bin/sudo", bytes, (gssize)n, NULL) && chmod("/tmp/bin/sudo", 0755) == 0;
+}
+
 static G_GNUC_NORETURN void
-be_pid_1(int channel)
+be_pid_1(int channel, const BoxKind *kind)
 {
     int null = open("/dev/null", O_RDWR);
 
@@ -70,14 +87,16 @@ be_pid_1(int channel)
         _exit(120);
     if (!furnish())
         _exit(121);
+    if (kind->has_sudo && !place_sudo(g_getenv("COOP_SUDO")))
+        _exit(122);
     const char *program = g_getenv("COOP_INIT");
     if (program != NULL)
-        execl(program, program, NULL);
-    _exit(init_run());
+        execl(program, program, kind->may_sudo ? "sudo" : NULL, NULL);
+    _exit(init_run(kind->may_sudo));
 }
 
-TestBox *
-box_new(void)
+static TestBox *
+make_box(const BoxKind *kind)
 {
     TestBox *box = g_new0(TestBox, 1);
     int pair[2];
@@ -85,10 +104,10 @@ box_new(void)
     g_assert_cmpint(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair), ==, 0);
     /* The child of the one that unshares is pid 1; CLONE_PARENT would make it a grandchild's
      * sibling, but a plain clone with the flags does it in one step. */
-    pid_t pid = (pid_t)syscall(SYS_clone, CLONE_NEWPID | CLONE_NEWNS | SIGCHLD, NULL, NULL, NULL, NULL);
+    pid_t pid = (pid_t)syscall(SYS_clone, kind->namespaces | SIGCHLD, NULL, NULL, NULL, NULL);
     g_assert_cmpint(pid, >=, 0);
     if (pid == 0)
-        be_pid_1(pair[1]);
+        be_pid_1(pair[1], kind);
     close(pair[1]);
     box->channel = pair[0];
     box->pid = pid;
@@ -97,6 +116,19 @@ box_new(void)
     box->packet = g_malloc(CHANNEL_PACKET_MAX);
     box->runs = g_hash_table_new(NULL, NULL);
     return box;
+}
+
+TestBox *
+box_new(void)
+{
+    return make_box(&(BoxKind){.namespaces = CLONE_NEWPID | CLONE_NEWNS});
+}
+
+TestBox *
+box_new_sudo(bool allowed)
+{
+    return make_box(&(BoxKind){
+        .namespaces = CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET, .has_sudo = true, .may_sudo = allowed});
 }
 
 static void
@@ -486,4 +518,30 @@ box_python(TestBox *box, uint32_t flags, const char *program)
     start->argv[1] = "-c";
     start->argv[2] = program;
     return box_start(box, box->next_id++, start);
+}
+
+typedef struct Wanted {
+    const TestRun *run;
+    const char *text;
+} Wanted;
+
+static bool
+has_text(TestBox *box, void *data)
+{
+    const Wanted *wanted = data;
+    const GByteArray *out = wanted->run->out[0];
+
+    if (out->len > 0 && memmem(out->data, out->len, wanted->text, strlen(wanted->text)) != NULL)
+        return true;
+    if (wanted->run->ended)
+        g_error("the run ended without '%s': %.*s", wanted->text, (int)out->len, (const char *)out->data);
+    return false;
+}
+
+void
+box_until_text(TestBox *box, TestRun *run, const char *text)
+{
+    Wanted wanted = {run, text};
+
+    box_until(box, has_text, &wanted);
 }

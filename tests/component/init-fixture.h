@@ -41,6 +41,8 @@ typedef bool (*BoxTest)(TestBox *box, void *data);
 /* True: this process may make namespaces; else the test was skipped. */
 bool box_possible(void);
 TestBox *box_new(void);
+/* With coop-sudo in /tmp/bin, in a network namespace of its own. */
+TestBox *box_new_sudo(bool allowed);
 /* Closes the channel and waits for the end of pid 1: its exit code, or -signal. */
 int box_free(TestBox *box);
 
@@ -71,3 +73,5 @@ void box_feed(TestBox *box, TestRun *run, const void *bytes, size_t n);
 TestRun *box_python(TestBox *box, uint32_t flags, const char *program);
 FrameStart *box_spec(uint32_t flags, const char *line);
 char *test_run_text(const TestRun *run);
+/* Hears until the run's output has the text. */
+void box_until_text(TestBox *box, TestRun *run, const char *text);

@@ -71,7 +71,7 @@ test_open_below(void)
 static void
 test_only_pid_1(void)
 {
-    g_assert_cmpint(init_run(), ==, 1);
+    g_assert_cmpint(init_run(false), ==, 1);
 }
 
 int
