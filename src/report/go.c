@@ -62,7 +62,7 @@ read_begin(Go *go, Scan *scan, const char *name)
 static bool
 read_verdict(Go *go, Scan *scan, const char *line)
 {
-    const char *p = g_strrstr(line, "--- ");
+    const char *p = strstr(line, "--- ") != NULL ? g_strrstr(line, "--- ") : NULL;
     gint64 ms;
     gint64 *to = NULL;
 

@@ -167,6 +167,18 @@ look(Junit *junit, guint8 byte)
     see_place(junit, byte);
 }
 
+/* How far nothing can begin: most output is passed over so.  `n` bytes end at most one line. */
+static size_t
+skip(const Junit *junit, const guint8 *bytes, size_t n)
+{
+    if (junit->run != NULL || junit->held > 0 || !junit->elsewhere)
+        return 0;
+    const guint8 *bracket = memchr(bytes, '>', n);
+
+    /* What is before the bracket and what ends the line are looked at. */
+    return bracket == NULL ? n - 1 : bracket > bytes ? (size_t)(bracket - bytes) - 1 : 0;
+}
+
 static void
 read_bytes(void *state, Scan *scan, const guint8 *bytes, size_t n)
 {
@@ -174,6 +186,7 @@ read_bytes(void *state, Scan *scan, const guint8 *bytes, size_t n)
 
     junit->scan = scan;
     for (size_t i = 0; i < n; i++) {
+        i += skip(junit, bytes + i, n - i);
         if (junit->run == NULL)
             look(junit, bytes[i]);
         else

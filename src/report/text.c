@@ -103,10 +103,31 @@ put_escaped(TextLines *lines, guint8 c)
     }
 }
 
+/* Bytes that are text and nothing else. */
+static size_t
+put_plain(TextLines *lines, const guint8 *bytes, size_t n)
+{
+    size_t i = 0;
+
+    if (lines->escape != ESCAPE_NONE || lines->returned)
+        return 0;
+    while (i < n && (bytes[i] >= 0x20 || bytes[i] == '\t') && bytes[i] != 0x7f)
+        i++;
+    size_t room = MIN(i, TEXT_LINE_MAX - lines->len);
+
+    memcpy(lines->line + lines->len, bytes, room);
+    lines->len += room;
+    lines->begun |= i > 0;
+    return i;
+}
+
 void
 text_lines_feed(TextLines *lines, const guint8 *bytes, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
+        i += put_plain(lines, bytes + i, n - i);
+        if (i == n)
+            break;
         /* Also inside an escape sequence: one that never ends costs a line, not the rest. */
         if (bytes[i] == '\n') {
             end_line(lines);
