@@ -99,7 +99,6 @@ static void
 put_quoted(XmlTags *tags, char c)
 {
     keep(tags, c);
-    tags->slash = false;
     if (c == tags->quote)
         tags->state = STATE_TAG;
 }

@@ -115,6 +115,43 @@ static const Case ambiguous[] = {
      "go test 0/0/0/0+0"},
 };
 
+static const Case more[] = {
+    /* strong ones inside another's lines, whichever ends first */
+    {" RUN  v3.1.1 /p\nTAP version 13\nok 1\n" JEST " Test Files  1 passed (1)\n      Tests  1 passed (1)\n"
+     "   Duration  1s\n",
+     "vitest 1/1/0/0+0"},
+    {"Test Suites: 1 passed, 1 total\nTests:       2 passed, 2 total  \nSnapshots:   0 total \nTime:        "
+     "1 s\n",
+     "jest 2/2/0/0+0"},
+    {"Test Suites: 1 passed, 1 total\nTests:       2 passedx, 2 total\nSnapshots:   0 total\nTime:        1 "
+     "s\n",
+     "jest 0/0/0/0+0!"},
+    {"FAIL a.test.js\n  ● x\nSummary of all failing tests\nFAIL a.test.js\n  ● x\n"
+     "Test Suites: 1 failed, 1 total\nTests:       1 failed, 1 total\nSnapshots:   0 total\nTime:        1 "
+     "s\n",
+     "jest 1/0/1/0+0; a.test.js › x"},
+    /* a number that is not the next is not a mark of the tree: the run below stays sure */
+    {"  3 passing (1s)\n\n  ✔ a\n  7) noise\n\n  1 passing (1s)\n", "mocha 1/1/0/0+0"},
+    {"  ✔ a\n\n  9 passing (1s)\n\n  ✔ b\n\n  1 passing (1s)\n", "mocha 1/1/0/0+0"},
+    {".. [100%]\n5 passed in 0.1s\n  3 passing (1s)\n", ""},
+    {"======================================================================\nFAIL: t (m.C.t) (i=1)\n" RULE70
+     "x\n======================================================================\nFAIL: t (m.C.t) "
+     "(i=2)\n" RULE70 "x\n======================================================================\nERROR: "
+     "setUpClass (m.D)\n" RULE70 "x\n" RULE70 "Ran 3 tests in 0.1s\n\nFAILED (failures=2, errors=1)\n",
+     "unittest 3/2/1/0+1; t (m.C.t); setUpClass (m.D)"},
+    {RULE70 "Ran 2 tests in 0.1s\nnoise\nOK\n", ""},
+    {"{\"Action\":\"start\",\"Package\":\"a\"}\n{\"Action\":\"run\",\"Package\":\"a\",\"Test\":\"T\"}\n"
+     "{\"Action\":\"run\",\"Package\":\"b\",\"Test\":\"T\"}\n{\"Action\":\"pass\",\"Package\":\"b\",\"Test\":"
+     "\"T\"}\n"
+     "{\"Action\":\"pass\",\"Package\":\"b\"}\n{\"Action\":\"fail\",\"Package\":\"a\",\"Test\":\"T\"}\n"
+     "{\"Action\":\"fail\",\"Package\":\"a\"}\n",
+     "go test 2/1/1/0+0; a.T"},
+    {"running 1 test\ntest a ... FAILED\n\nfailures:\n\n---- a stdout ----\nfailures:\n    "
+     "fake\n\nfailures:\n    a\n\n"
+     "test result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.1s\n",
+     "cargo test 1/0/1/0+0; a"},
+};
+
 static const Case taps[] = {
     {"ok 1\nok 2\n", ""},
     {"1..2\n", ""},
@@ -129,6 +166,9 @@ static const Case taps[] = {
     {"TAP version 14\n1..2\nnot ok 1 - a \\# SKIP x\nnot ok 2 - b#c\n", "tap 2/0/2/0+0; a # SKIP x; b#c"},
     {"TAP version 14\n1..1\n    1..2\n    not ok 1 - in\n    ok 2\nok 1 - out\n", "tap 1/1/0/0+0"},
     {"TAP version 14\n1..3\nok 1\nBail out! no disk\n", "tap 3/1/0/0+0!"},
+    {"TAP version 14\n1..1\nok 1\nBail out! late\n", "tap 1/1/0/0+0!"},
+    {"1..2\nok 1\nok\nok 2\n", "tap 2/2/0/0+0"},
+    {"TAP version 13\n1..99999999999999999999\nok 1\n", "tap 1/1/0/0+0!"},
     {"TAP version 13\n1..1\nok 1\nTAP version 13\n1..1\nnot ok 1 - z\n", "tap 2/1/1/0+0; z"},
     {"1..1\nok 1\n1..1\nnot ok 1 - z\n", "tap 2/1/1/0+0; z"},
     {"ok 1\n1..1\nok 1\n1..1\n", "tap 2/2/0/0+0"},
@@ -141,6 +181,7 @@ static const Case taps[] = {
      "tap 1/1/0/0+0"},
     {"ℹ tests 3\nℹ pass 1\nℹ fail 0\nℹ cancelled 2\nℹ skipped 0\nℹ todo 0\nℹ duration_ms 1.5\n",
      "node:test 3/1/2/0+0"},
+    {"ℹ tests 4\nℹ pass 1\nℹ fail 0\nℹ cancelled 2\nℹ skipped 0\nℹ todo 0\nℹ duration_ms 1.5\n", ""},
     {"ℹ tests 3\nℹ pass 1\n\nℹ fail 0\nℹ cancelled 2\nℹ skipped 0\nℹ todo 0\nℹ duration_ms 1.5\n", ""},
 };
 
@@ -164,7 +205,7 @@ static const Case xmls[] = {
      "junit 1/0/1/0+0; a>b'/"},
     {"<testsuite><testcase name='a'><system-out><![CDATA[</testcase><failure/>]] "
      "]>]]></system-out></testcase>"
-     "<!-- <testcase name='b'/> - -- > --><testcase name='c'><skipped/></testcase></testsuite>",
+     "<!-- > <testcase name='b'/> - -- > --><testcase name='c'><skipped/></testcase></testsuite>",
      "junit 2/1/0/1+0"},
     {"<testsuite><testcase name='a'><failure/><error/><skipped/></testcase></testsuite>",
      "junit 1/0/1/0+0; a"},
@@ -184,6 +225,7 @@ static const Case xmls[] = {
 static const Case noisy[] = {
     {"\x1b]0;title\x07" JEST, "jest 2/2/0/0+0"},
     {"\x1b]8;;http://x\x1b\\\x1b[?25l\x1b(B" JEST, "jest 2/2/0/0+0"},
+    {"50%\r100%\r" JEST, "jest 2/2/0/0+0"},
     {"\x1b]never ended\n" JEST, "jest 2/2/0/0+0"},
     {"50%\r100%\rTAP version 13\r\n1..1\r\nnot ok 1 - \xff\xfe\x07 z\xe2\x80\xae\xc2\x9b\r\n",
      "tap 1/0/1/0+0; \xef\xbf\xbd\xef\xbf\xbd z"},
@@ -206,6 +248,12 @@ static void
 test_ambiguous(void)
 {
     check_cases(ambiguous, G_N_ELEMENTS(ambiguous));
+}
+
+static void
+test_more(void)
+{
+    check_cases(more, G_N_ELEMENTS(more));
 }
 
 static void
@@ -234,6 +282,27 @@ test_nul(void)
     g_autofree char *got = describe(report);
 
     g_assert_cmpstr(got, ==, "tap 1/0/1/0+0; a");
+}
+
+static void
+test_duration(void)
+{
+    static const struct {
+        const char *text;
+        gint64 ms;
+    } cases[] = {{"1.5 s", 1500},  {"12 ms", 12},   {"2 m", 120000},
+                 {"1 h", 3600000}, {"7", 7000},     {"2 more", 2000},
+                 {"0.0004 s", 0},  {"0.0005 s", 1}, {"999999999 h", 3599999996400000}};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *text = g_strdup_printf(
+            "Test Suites: 0 total\nTests:       0 total\nSnapshots:   0 total\nTime:        %s\n",
+            cases[i].text);
+        g_autoptr(TestReport) report = read_text(text, strlen(text));
+
+        g_test_message("case %zu", i);
+        g_assert_cmpint(report->duration_ms, ==, cases[i].ms);
+    }
 }
 
 static void
@@ -347,6 +416,8 @@ main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/report/text/ambiguous", test_ambiguous);
+    g_test_add_func("/report/text/more", test_more);
+    g_test_add_func("/report/text/duration", test_duration);
     g_test_add_func("/report/text/tap", test_tap);
     g_test_add_func("/report/text/xml", test_xml);
     g_test_add_func("/report/text/noisy", test_noisy);
