@@ -55,6 +55,7 @@ api_new(const ApiSpec *spec)
     api->streams_per_key = spec->streams_per_key;
     api->body_max = spec->body_max;
     api->backup_max = spec->backup_max;
+    api->price_per_hour = spec->price_per_hour;
     api->started_us = clock_mono_us();
     api->origins = origin_rules_new(spec->hosts, spec->origins);
     api->keys = key_ring_new(spec->db);

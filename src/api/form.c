@@ -92,9 +92,9 @@ form_read_signal(Json *value, int *ret_signal, GError **error)
     if (json_is_integer(value))
         number = json_integer_value(value);
     else if (json_is_string(value) &&
-             !g_ascii_string_to_signed(json_string_value(value), 10, 1, SIGRTMAX, &number, NULL))
+             !g_ascii_string_to_signed(json_string_value(value), 10, 1, SIGRTMIN - 1, &number, NULL))
         number = find_signal(json_string_value(value));
-    if (number < 1 || number > SIGRTMAX)
+    if (number < 1 || number >= SIGRTMIN)
         return err_set(error, ERR_INVALID, "'signal' must be a name such as SIGTERM, or its number");
     *ret_signal = (int)number;
     return true;

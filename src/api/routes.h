@@ -4,11 +4,18 @@
 
 /* One table per resource, in the file of that name. */
 extern const ApiRoute backup_routes[];
+extern const ApiRoute command_input_routes[];
+extern const ApiRoute command_output_routes[];
+extern const ApiRoute command_start_routes[];
+extern const ApiRoute commands_routes[];
 extern const ApiRoute events_routes[];
 extern const ApiRoute health_routes[];
 extern const ApiRoute keys_routes[];
 extern const ApiRoute metrics_routes[];
 extern const ApiRoute openapi_routes[];
 extern const ApiRoute page_routes[];
+extern const ApiRoute sandboxes_routes[];
+extern const ApiRoute service_execute_routes[];
+extern const ApiRoute service_routes[];
 extern const ApiRoute session_routes[];
 extern const ApiRoute stats_routes[];

@@ -31,6 +31,7 @@ struct Api {
     RateLimit rate;
     guint streams_per_key;
     guint64 body_max, backup_max;
+    double price_per_hour;
     gint64 started_us; /* monotonic */
     char *health;      /* the answer of this second; NULL: none yet */
     gint64 health_s;
