@@ -3,24 +3,38 @@
 #include "api/state.h"
 #include "base/clock.h"
 #include "base/version.h"
-
-/* Tiers that this version can have.  A tier is said to be there only when it is. */
-static const struct {
-    const char *name, *reason;
-} absent_tiers[] = {
-    {"native", "this version has no keeper yet"},
-    {"gvisor", "not part of this version"},
-    {"microvm", "not part of this version"},
-};
+#include "box/host.h"
 
 static Json *
-list_tiers(void)
+describe_tier(const char *name, const char *absent)
+{
+    Json *tier = json_pack("{s:s, s:b}", "name", name, "available", (int)(absent == NULL));
+
+    if (absent != NULL)
+        json_object_set_new(tier, "reason", json_string(absent));
+    return tier;
+}
+
+static const char *
+why_no_native(Api *api)
+{
+    BoxHostStats stats;
+
+    if (api->boxes == NULL)
+        return "this server runs without boxes";
+    box_host_stats(api->boxes, &stats);
+    return stats.keeper_ready ? NULL : "the keeper is not there";
+}
+
+/* A tier is said to be there only when it is. */
+static Json *
+list_tiers(Api *api)
 {
     Json *tiers = json_array();
 
-    for (size_t i = 0; i < G_N_ELEMENTS(absent_tiers); i++)
-        json_array_append_new(tiers, json_pack("{s:s, s:b, s:s}", "name", absent_tiers[i].name, "available",
-                                               0, "reason", absent_tiers[i].reason));
+    json_array_append_new(tiers, describe_tier("native", why_no_native(api)));
+    json_array_append_new(tiers, describe_tier("gvisor", "not part of this version"));
+    json_array_append_new(tiers, describe_tier("microvm", "not part of this version"));
     return tiers;
 }
 
@@ -49,7 +63,7 @@ describe(Api *api, gint64 uptime_s)
     const char *status = json_array_size(degraded) == 0 ? "ok" : "degraded";
     g_autoptr(Json) health = json_pack("{s:s, s:s, s:s, s:I, s:o, s:o}", "status", status, "service", "coop",
                                        "version", version_number(), "uptime_s", (json_int_t)uptime_s, "tiers",
-                                       list_tiers(), "degraded", degraded);
+                                       list_tiers(api), "degraded", degraded);
 
     return json_encode(health);
 }

@@ -4,24 +4,23 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "api/metrics.h"
 #include "api/routes.h"
 #include "api/state.h"
 #include "base/version.h"
 #include "http/server.h"
 
-typedef enum MetricType { METRIC_GAUGE, METRIC_COUNTER } MetricType;
-
-static void
-put_meta(GString *out, MetricType type, const char *name, const char *help)
+void
+metric_put_meta(GString *out, MetricType type, const char *name, const char *help)
 {
     g_string_append_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name,
                            type == METRIC_GAUGE ? "gauge" : "counter");
 }
 
-static void
-put_number(GString *out, MetricType type, const char *name, const char *help, guint64 value)
+void
+metric_put_number(GString *out, MetricType type, const char *name, const char *help, guint64 value)
 {
-    put_meta(out, type, name, help);
+    metric_put_meta(out, type, name, help);
     g_string_append_printf(out, "%s %" G_GUINT64_FORMAT "\n", name, value);
 }
 
@@ -32,16 +31,16 @@ put_http(GString *out, Api *api)
 
     if (api->server != NULL)
         http_server_stats(api->server, &s);
-    put_number(out, METRIC_GAUGE, "coop_http_connections", "Open connections", s.connections);
-    put_number(out, METRIC_GAUGE, "coop_http_streams", "Answers that are streams", s.streams);
-    put_number(out, METRIC_COUNTER, "coop_http_accepted_total", "Connections accepted", s.accepted);
-    put_number(out, METRIC_COUNTER, "coop_http_shed_total", "Connections refused at a bound", s.shed);
-    put_number(out, METRIC_COUNTER, "coop_http_malformed_total", "Requests that were not valid HTTP",
-               s.refused);
-    put_number(out, METRIC_COUNTER, "coop_http_timeouts_total", "Connections ended by a deadline",
-               s.timeouts);
-    put_number(out, METRIC_COUNTER, "coop_http_received_bytes_total", "Bytes received", s.bytes_in);
-    put_number(out, METRIC_COUNTER, "coop_http_sent_bytes_total", "Bytes sent", s.bytes_out);
+    metric_put_number(out, METRIC_GAUGE, "coop_http_connections", "Open connections", s.connections);
+    metric_put_number(out, METRIC_GAUGE, "coop_http_streams", "Answers that are streams", s.streams);
+    metric_put_number(out, METRIC_COUNTER, "coop_http_accepted_total", "Connections accepted", s.accepted);
+    metric_put_number(out, METRIC_COUNTER, "coop_http_shed_total", "Connections refused at a bound", s.shed);
+    metric_put_number(out, METRIC_COUNTER, "coop_http_malformed_total", "Requests that were not valid HTTP",
+                      s.refused);
+    metric_put_number(out, METRIC_COUNTER, "coop_http_timeouts_total", "Connections ended by a deadline",
+                      s.timeouts);
+    metric_put_number(out, METRIC_COUNTER, "coop_http_received_bytes_total", "Bytes received", s.bytes_in);
+    metric_put_number(out, METRIC_COUNTER, "coop_http_sent_bytes_total", "Bytes sent", s.bytes_out);
 }
 
 static void
@@ -63,7 +62,7 @@ put_requests(GString *out, Api *api)
 {
     guint n = api->routes->len;
 
-    put_meta(out, METRIC_COUNTER, "coop_http_requests_total", "Requests by route and outcome");
+    metric_put_meta(out, METRIC_COUNTER, "coop_http_requests_total", "Requests by route and outcome");
     for (guint i = 0; i < n; i++) {
         const ApiRoute *route = api->routes->pdata[i];
 
@@ -105,7 +104,7 @@ put_refusals(GString *out, Api *api)
 {
     static const char *const names[METER_REFUSALS] = {"key", "scope", "host", "origin", "rate"};
 
-    put_meta(out, METRIC_COUNTER, "coop_api_refused_total", "Calls the gate turned away");
+    metric_put_meta(out, METRIC_COUNTER, "coop_api_refused_total", "Calls the gate turned away");
     for (guint i = 0; i < METER_REFUSALS; i++)
         g_string_append_printf(out, "coop_api_refused_total{why=\"%s\"} %" G_GUINT64_FORMAT "\n", names[i],
                                api_meter_refused(api->meter, i));
@@ -119,17 +118,22 @@ put_store(GString *out, Api *api)
 
     db_stats(api->db, &db);
     event_log_stats(api->events, &events);
-    put_number(out, METRIC_GAUGE, "coop_store_writes_waiting", "Writes in the queue", db.writes_waiting);
-    put_number(out, METRIC_GAUGE, "coop_store_reads_waiting", "Reads in the queue", db.reads_waiting);
-    put_number(out, METRIC_COUNTER, "coop_store_writes_total", "Writes done", db.writes);
-    put_number(out, METRIC_COUNTER, "coop_store_commits_total", "Commits that carried them", db.commits);
-    put_number(out, METRIC_COUNTER, "coop_store_failures_total", "Writes and reads that failed", db.failures);
-    put_number(out, METRIC_GAUGE, "coop_store_degraded", "1 while the last commit failed", db.degraded);
-    put_number(out, METRIC_GAUGE, "coop_events_last_seq", "Number of the newest event",
-               (guint64)events.last_seq);
-    put_number(out, METRIC_GAUGE, "coop_events_followers", "Open cursors on the event log", events.cursors);
-    put_number(out, METRIC_GAUGE, "coop_events_ring_bytes", "Bytes of events held in memory",
-               events.ring_bytes);
+    metric_put_number(out, METRIC_GAUGE, "coop_store_writes_waiting", "Writes in the queue",
+                      db.writes_waiting);
+    metric_put_number(out, METRIC_GAUGE, "coop_store_reads_waiting", "Reads in the queue", db.reads_waiting);
+    metric_put_number(out, METRIC_COUNTER, "coop_store_writes_total", "Writes done", db.writes);
+    metric_put_number(out, METRIC_COUNTER, "coop_store_commits_total", "Commits that carried them",
+                      db.commits);
+    metric_put_number(out, METRIC_COUNTER, "coop_store_failures_total", "Writes and reads that failed",
+                      db.failures);
+    metric_put_number(out, METRIC_GAUGE, "coop_store_degraded", "1 while the last commit failed",
+                      db.degraded);
+    metric_put_number(out, METRIC_GAUGE, "coop_events_last_seq", "Number of the newest event",
+                      (guint64)events.last_seq);
+    metric_put_number(out, METRIC_GAUGE, "coop_events_followers", "Open cursors on the event log",
+                      events.cursors);
+    metric_put_number(out, METRIC_GAUGE, "coop_events_ring_bytes", "Bytes of events held in memory",
+                      events.ring_bytes);
 }
 
 static guint64
@@ -150,18 +154,19 @@ put_process(GString *out)
     struct rusage use;
 
     getrusage(RUSAGE_SELF, &use);
-    put_meta(out, METRIC_GAUGE, "coop_build_info", "What is running");
+    metric_put_meta(out, METRIC_GAUGE, "coop_build_info", "What is running");
     g_string_append_printf(out, "coop_build_info{version=\"%s\",commit=\"%s\"} 1\n", version_number(),
                            version_commit() != NULL ? version_commit() : "");
-    put_meta(out, METRIC_COUNTER, "process_cpu_seconds_total", "User and system time");
+    metric_put_meta(out, METRIC_COUNTER, "process_cpu_seconds_total", "User and system time");
     g_string_append_printf(out, "process_cpu_seconds_total %.6f\n",
                            (double)(use.ru_utime.tv_sec + use.ru_stime.tv_sec) +
                                (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec) / G_USEC_PER_SEC);
-    put_number(out, METRIC_GAUGE, "process_resident_memory_bytes", "Resident memory", resident_bytes());
+    metric_put_number(out, METRIC_GAUGE, "process_resident_memory_bytes", "Resident memory",
+                      resident_bytes());
 }
 
 static void
-get_metrics(ApiCall *call)
+answer(ApiCall *call, const BoxUse *use)
 {
     GString *out = g_string_sized_new(8192);
 
@@ -171,9 +176,20 @@ get_metrics(ApiCall *call)
     put_durations(out, call->api);
     put_refusals(out, call->api);
     put_store(out, call->api);
+    if (call->api->boxes != NULL)
+        metrics_put_boxes(out, call->api->boxes, use);
     http_response_header(call->request, "Cache-Control", "no-store");
     http_respond(call->request, 200, "text/plain; version=0.0.4; charset=utf-8", out->str, out->len);
     g_string_free(out, TRUE);
+}
+
+static void
+get_metrics(ApiCall *call)
+{
+    if (call->api->boxes != NULL)
+        metrics_gather_use(call, answer);
+    else
+        answer(call, NULL);
 }
 
 const ApiRoute metrics_routes[] = {

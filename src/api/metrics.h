@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+#include "api/call.h"
+#include "box/host.h"
+
+typedef enum MetricType { METRIC_GAUGE, METRIC_COUNTER } MetricType;
+
+void metric_put_meta(GString *out, MetricType type, const char *name, const char *help);
+void metric_put_number(GString *out, MetricType type, const char *name, const char *help, guint64 value);
+
+/* ---- metrics-boxes.c ---- */
+
+/* What all live boxes use together; each is asked, so `done` is called later. */
+void metrics_gather_use(ApiCall *call, void (*done)(ApiCall *call, const BoxUse *use));
+void metrics_put_boxes(GString *out, BoxHost *host, const BoxUse *use);
