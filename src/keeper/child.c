@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "keeper/fork.h"
+#include "keeper/ipc.h"
 #include "wire/channel.h"
 
 enum { FAILED_CODE = 127, HIGH_FD = 64, INIT_FD = 4, SYNC_FD = 5, FIRST_FREE_FD = 6 };
@@ -42,7 +43,7 @@ receive(int sync_fd, ChildGo *go, int *fds, size_t *n_fds)
 
 /* The mounts; the keeper sends as many to a packet as a packet holds. */
 static void
-await_go(int sync_fd, int *ret_fds)
+await_go(int sync_fd, int *ret_fds, bool *ret_bound_ipc)
 {
     ChildGo go = {.n_fds = 1};
     size_t got = 0;
@@ -54,6 +55,7 @@ await_go(int sync_fd, int *ret_fds)
             _exit(FAILED_CODE);
         got += n;
     }
+    *ret_bound_ipc = go.bound_ipc != 0;
 }
 
 static bool
@@ -119,6 +121,7 @@ place_fds(const ChildSpec *spec, int *ret_sync_fd)
 static void
 start(const ChildSpec *spec, int *fds)
 {
+    bool bound = false;
     int keep[CGROUP_KINDS + 4] = {STDERR_FILENO, spec->sync_fd, spec->channel_fd, spec->init_fd};
 
     memcpy(keep + 4, spec->group->tasks, sizeof(int) * (size_t)spec->group->n_tasks);
@@ -129,9 +132,12 @@ start(const ChildSpec *spec, int *fds)
     /* While files are still opened as the keeper: its folder is closed to the box's ids. */
     if (chdir(spec->stage_dir) < 0)
         fail(spec->sync_fd, STAGE_MOUNTS, errno);
-    await_go(spec->sync_fd, fds);
+    await_go(spec->sync_fd, fds, &bound);
     if (!become_root())
         fail(spec->sync_fd, STAGE_MAPS, errno);
+    /* Kernels on which nobody may do it leave the bound to the box's memory. */
+    if (bound)
+        (void)ipc_bound(spec->request->limits.memory_bytes);
 }
 
 static void

@@ -8,7 +8,7 @@
 #include "wire/record.h"
 
 /* What a box's first process does between clone() and coop-init.  Only the files child*.c (and
- * fork.c, wire/channel.c) run there; they allocate nothing and tell failures by errno.
+ * fork.c, ipc.c, wire/channel.c) run there; they allocate nothing and tell failures by errno.
  *
  * Over its end of the sync socket it gets a ChildGo and the mounts in packets, sends a
  * ChildReport and closes by exec.  End of file before the last packet means that the keeper is
@@ -21,6 +21,7 @@ enum {
 
 typedef struct ChildGo {
     uint32_t n_fds;
+    uint32_t bound_ipc; /* 1: the child has to do it */
 } ChildGo;
 
 typedef struct ChildReport {

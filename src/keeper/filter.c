@@ -2,6 +2,8 @@
 #include "keeper/filter.h"
 
 #include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <seccomp.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -21,10 +23,6 @@ context_free(scmp_filter_ctx *context)
         seccomp_release(*context);
 }
 #define auto_context __attribute__((cleanup(context_free))) scmp_filter_ctx
-
-/* The exceptions to "no personality but the plain one": Linux and Linux32, with or without the
- * emulation of old uname answers, and the question which one is set. */
-static const uint64_t personalities[] = {0, 8, 0x20000, 0x20008, 0xffffffff};
 
 static int
 add_names(scmp_filter_ctx context, const char *const *names, uint32_t action)
@@ -47,9 +45,6 @@ fill_names(scmp_filter_ctx context)
 
     if (result == 0)
         result = add_names(context, filter_refused, SCMP_ACT_ERRNO(EPERM));
-    for (size_t i = 0; i < G_N_ELEMENTS(personalities) && result == 0; i++)
-        result = seccomp_rule_add(context, SCMP_ACT_ALLOW, SCMP_SYS(personality), 1,
-                                  SCMP_A0(SCMP_CMP_MASKED_EQ, 0xffffffff, personalities[i]));
     return result;
 }
 
@@ -109,6 +104,33 @@ export_program(scmp_filter_ctx context, FilterProgram *ret_program, GError **err
     return true;
 }
 
+/* Only the plain personalities, Linux and Linux32, with or without old answers of uname, and the
+ * question which one is set (all bits).  libseccomp has no "any bit but these", so this part is
+ * ours, in front of the rest; another architecture is dealt with by the list of names. */
+static bool
+refuse_personalities(uint32_t arch, FilterProgram *program, GError **error)
+{
+    enum { PER_LINUX32_BIT = 8, UNAME26_BIT = 0x20000 };
+    int call = seccomp_syscall_resolve_name_arch(arch == SCMP_ARCH_NATIVE ? seccomp_arch_native() : arch,
+                                                 "personality");
+    const struct sock_filter head[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)call, 0, 5),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0xffffffff, 3, 0),
+        BPF_STMT(BPF_ALU | BPF_AND | BPF_K, ~(uint32_t)(PER_LINUX32_BIT | UNAME26_BIT)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 1, 0),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+    };
+
+    if (program->n + G_N_ELEMENTS(head) > G_N_ELEMENTS(program->insns))
+        return err_set(error, ERR_INTERNAL, "the system call filter is too long");
+    memmove(program->insns + G_N_ELEMENTS(head), program->insns, program->n * sizeof program->insns[0]);
+    memcpy(program->insns, head, sizeof head);
+    program->n += G_N_ELEMENTS(head);
+    return true;
+}
+
 bool
 filter_build(FilterPart part, uint32_t arch, FilterProgram *ret_program, GError **error)
 {
@@ -129,5 +151,6 @@ filter_build(FilterPart part, uint32_t arch, FilterProgram *ret_program, GError 
         result = close_x32(context, arch);
     if (result != 0)
         return err_set(error, ERR_INTERNAL, "fill the system call filter: %s", g_strerror(-result));
-    return export_program(context, ret_program, error);
+    return export_program(context, ret_program, error) &&
+           (names || refuse_personalities(arch, ret_program, error));
 }

@@ -43,9 +43,11 @@ struct Keeper {
     Box *boxes;
     uint32_t n_boxes;
 
-    int state_fd, records_fd, template_fd, init_fd, netns_fd, lock_fd;
+    int state_fd, records_fd, template_fd, init_fd, netns_fd, ipcns_fd, lock_fd;
     char *stage_dir;
     char *instance;
+    bool ipc_by_child;   /* only a box itself can bound its IPC */
+    uint64_t namespaces; /* of a box, as flags of clone3 */
     FilterProgram filters[FILTER_PARTS];
     ChildMask masks[CHILD_MASKS_MAX];
     int n_masks;

@@ -167,10 +167,11 @@ enter_namespaces(Keeper *keeper, GError **error)
     if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
         return err_errno(error, "make a mount namespace");
     /* From a network that is not ours there would be no way back out of a box's. */
-    if (!keeper->privileged && unshare(CLONE_NEWNET) < 0)
-        return err_errno(error, "make a network namespace");
+    if (!keeper->privileged && unshare(CLONE_NEWNET | CLONE_NEWIPC) < 0)
+        return err_errno(error, "make namespaces for network and IPC");
     keeper->netns_fd = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
-    return keeper->netns_fd >= 0 || err_errno(error, "open our network namespace");
+    keeper->ipcns_fd = open("/proc/self/ns/ipc", O_RDONLY | O_CLOEXEC);
+    return (keeper->netns_fd >= 0 && keeper->ipcns_fd >= 0) || err_errno(error, "open our own namespaces");
 }
 
 static bool
@@ -289,9 +290,9 @@ keeper_open(Keeper *keeper, GError **error)
     heed_signals();
     raise_file_limit();
     umask(077);
-    if (!enter_namespaces(keeper, error) || !require_kernel(error) || !open_state(keeper, error) ||
-        !take_ids(keeper, error) || !open_groups(keeper, error) || !load_init(keeper, error) ||
-        !stage_make(keeper->stage_dir, error))
+    if (!enter_namespaces(keeper, error) || !require_kernel(&keeper->namespaces, error) ||
+        !open_state(keeper, error) || !take_ids(keeper, error) || !open_groups(keeper, error) ||
+        !load_init(keeper, error) || !stage_make(keeper->stage_dir, error))
         return false;
     for (FilterPart part = 0; part < FILTER_PARTS; part++) {
         if (!filter_build(part, SCMP_ARCH_NATIVE, &keeper->filters[part], error))

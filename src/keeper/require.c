@@ -42,29 +42,43 @@ require_seccomp(GError **error)
 }
 
 static bool
-require_namespaces(GError **error)
+can_clone(uint64_t namespaces)
 {
     int pidfd = -1;
-    pid_t pid = fork_held(CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET, -1, &pidfd);
+    pid_t pid = fork_held(namespaces, -1, &pidfd);
 
     if (pid == 0)
         _exit(0);
-    if (pid < 0 && errno == ENOSYS)
-        return err_set(error, ERR_UNAVAILABLE,
-                       "this kernel has no clone3: Linux 5.19 is the oldest that works");
     if (pid < 0)
-        return err_errno(error,
-                         "make user, pid, mount and network namespaces (boxes cannot be made without)");
+        return false;
     autofd fd = pidfd;
 
     (void)fork_reap(fd);
     return true;
 }
 
-bool
-require_kernel(GError **error)
+static bool
+require_namespaces(uint64_t *ret_namespaces, GError **error)
 {
-    return require_seccomp(error) && require_namespaces(error);
+    uint64_t needed = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS;
+
+    /* Kernels may be built without time namespaces. */
+    *ret_namespaces = needed | CLONE_NEWTIME;
+    if (can_clone(*ret_namespaces))
+        return true;
+    *ret_namespaces = needed;
+    if (can_clone(needed))
+        return true;
+    if (errno == ENOSYS)
+        return err_set(error, ERR_UNAVAILABLE,
+                       "this kernel has no clone3: Linux 5.19 is the oldest that works");
+    return err_errno(error, "make user, pid, mount and network namespaces (boxes cannot be made without)");
+}
+
+bool
+require_kernel(uint64_t *ret_namespaces, GError **error)
+{
+    return require_seccomp(error) && require_namespaces(ret_namespaces, error);
 }
 
 int

@@ -12,6 +12,7 @@
 #include "base/failpoint.h"
 #include "keeper/fork.h"
 #include "keeper/idmap.h"
+#include "keeper/ipc.h"
 #include "keeper/keeper.h"
 #include "keeper/layers.h"
 #include "keeper/net.h"
@@ -19,14 +20,11 @@
 
 enum { PROC_PATH_MAX = 64 };
 
-static const uint64_t namespaces = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC |
-                                   CLONE_NEWUTS;
-
 /* What the kernel counts per user (inotify instances above all) is counted for the creator of
  * the user namespace: that has to be the box's own range, or boxes would share one allowance.
  * Opening files stays root's. */
 static pid_t
-clone_as(uint32_t owner, int cgroup_fd, int *ret_pidfd)
+clone_as(uint32_t owner, uint64_t namespaces, int cgroup_fd, int *ret_pidfd)
 {
     if (seteuid(owner) < 0)
         return -1;
@@ -48,8 +46,8 @@ clone_box(Box *box, const ChildSpec *spec)
 {
     const Keeper *keeper = box->keeper;
     uint32_t owner = ids_base_of(&keeper->ids, box->slot);
-    pid_t pid = keeper->privileged ? clone_as(owner, spec->group->unified_fd, &box->pidfd)
-                                   : fork_held(namespaces, spec->group->unified_fd, &box->pidfd);
+    pid_t pid = keeper->privileged ? clone_as(owner, keeper->namespaces, spec->group->unified_fd, &box->pidfd)
+                                   : fork_held(keeper->namespaces, spec->group->unified_fd, &box->pidfd);
 
     if (pid == 0)
         child_run(spec);
@@ -107,7 +105,7 @@ open_idmap(Box *box, pid_t pid)
 static bool
 send_mounts(Box *box, const int *fds, uint32_t n)
 {
-    ChildGo go = {.n_fds = n};
+    ChildGo go = {.n_fds = n, .bound_ipc = box->keeper->ipc_by_child};
 
     for (uint32_t sent = 0; sent < n;) {
         uint32_t part = n - sent < CHANNEL_FDS_MAX ? n - sent : CHANNEL_FDS_MAX;
@@ -146,6 +144,21 @@ give_mounts(Box *box, pid_t pid)
 }
 
 static bool
+bound_ipc(Box *box)
+{
+    Keeper *keeper = box->keeper;
+
+    if (keeper->ipc_by_child)
+        return true;
+    if (!ipc_enter(box->pidfd))
+        return false;
+    /* Kernels differ in whose these settings are: the host's root's, or that of the box. */
+    keeper->ipc_by_child = !ipc_bound(box->request.limits.memory_bytes);
+    ipc_leave(keeper->ipcns_fd);
+    return true;
+}
+
+static bool
 open_network(Box *box)
 {
     NetSpec spec = {.home_fd = box->keeper->netns_fd,
@@ -153,7 +166,7 @@ open_network(Box *box)
                     .door_port = box->request.door_port,
                     .low_ports = box->request.low_ports != 0};
 
-    return net_open(&spec, &box->door_fd, &box->netns_cookie);
+    return net_open(&spec, &box->door_fd, &box->netns_cookie) && bound_ipc(box);
 }
 
 bool

@@ -9,7 +9,7 @@ import pytest
 
 import boxes
 
-NAMESPACES = ('user', 'mnt', 'pid', 'net', 'ipc', 'uts', 'cgroup')
+NAMESPACES = ('user', 'mnt', 'pid', 'net', 'ipc', 'uts', 'cgroup', 'time')
 # CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL, SETGID, SETUID
 INIT_CAPABILITIES = 0xfb
 PLACES = {'/', '/proc', '/proc/sys', '/sys', '/dev', '/dev/pts', '/dev/shm'}
@@ -22,7 +22,7 @@ REFUSED = {
     'cmdline': 'ENODATA', 'kmsg': 'ENODATA', 'bpf': 'EPERM', 'perf': 'EPERM', 'io_uring': 'ENOSYS',
     'userfaultfd': 'EPERM', 'fanotify': 'EPERM', 'keyctl': 'EPERM', 'add_key': 'EPERM', 'vmsplice': 'EPERM',
     'module': 'EPERM', 'reboot': 'EPERM', 'swapon': 'EPERM', 'syslog': 'EPERM', 'sethostname': 'EPERM',
-    'personality': 'ENOSYS', 'iopl': 'EPERM', 'modify_ldt': 'EPERM', 'x32': 'ENOSYS', 'tiocsti': 'EPERM',
+    'personality': 'EPERM', 'iopl': 'EPERM', 'modify_ldt': 'EPERM', 'x32': 'ENOSYS', 'tiocsti': 'EPERM',
     'unknown': 'ENOSYS', 'ptrace': 'EPERM', 'process_vm_readv': 'EPERM', 'pidfd_getfd': 'EPERM', 'kcmp': 'EPERM',
     'handle': 'EPERM', 'init-mem': 'EACCES', 'init-environ': 'EACCES', 'init-fd': 'EACCES', 'init-root': 'EACCES',
     'parent-dirs': 'EACCES', 'mknod': 'EPERM', 'mknod-null': 'EPERM', 'sys-write': 'EACCES EROFS',
@@ -115,6 +115,14 @@ def test_user_namespace_belongs_to_the_range(keeper):
     fcntl.ioctl(fd, get_owner, buffer)
     os.close(fd)
     assert int.from_bytes(buffer, 'little') == box.answer.id_base
+
+
+def test_ipc_has_bounds(keeper):
+    box = keeper.create(memory=64 * boxes.MIB)
+    found = {name: box.run('/bin/probe', 'cat', f'/proc/sys/kernel/{name}')[1].split()
+             for name in ('shmall', 'msgmni', 'sem')}
+    assert found == {'shmall': ['16384'], 'msgmni': ['1024'], 'sem': ['250', '32000', '100', '1024']}
+    assert pathlib.Path('/proc/sys/kernel/msgmni').read_text() != '1024\n'
 
 
 def test_boxes_do_not_see_each_other(keeper):
