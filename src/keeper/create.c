@@ -102,6 +102,8 @@ on_sync(void *ctx, uint32_t events)
     box_set_state(box, BOX_RUNNING);
     FAILPOINT("create-running");
     server_tell(box->keeper->server, KEEPER_BOX, box->request.serial, box->id);
+    if ((box->request.flags & KEEPER_KEEP_DISK) != 0)
+        disk_set_aside(box->disk_dir_fd, ids_base_of(&box->keeper->ids, box->slot));
     storage_add(box->keeper->storage, box);
 }
 

@@ -4,12 +4,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/fsuid.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+
+enum { SPARES = 16, SPARE_BYTES = 4096, SPARE_NAME_MAX = 16 };
 
 /* ext4: stop at once, write nothing more; the value: without flushing the log. */
 #define EXT4_SHUTDOWN _IOR('X', 125, uint32_t)
@@ -53,6 +56,48 @@ mount_new(int context, uint32_t owner, int *ret_mount_fd)
     return 0;
 }
 
+static void
+spare_name(int i, char ret_name[static SPARE_NAME_MAX])
+{
+    snprintf(ret_name, SPARE_NAME_MAX, "spare/%d", i);
+}
+
+static void
+make_spares(int dir_fd)
+{
+    char name[SPARE_NAME_MAX];
+
+    (void)mkdirat(dir_fd, "spare", 0700);
+    for (int i = 0; i < SPARES; i++) {
+        spare_name(i, name);
+        autofd fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+
+        if (fd < 0 || fallocate(fd, 0, 0, SPARE_BYTES) < 0)
+            return;
+    }
+}
+
+void
+disk_set_aside(int dir_fd, uint32_t owner)
+{
+    (void)setfsgid(owner);
+    (void)setfsuid(owner);
+    make_spares(dir_fd);
+    (void)setfsuid(0);
+    (void)setfsgid(0);
+}
+
+static void
+use_spares(int dir_fd)
+{
+    char name[SPARE_NAME_MAX];
+
+    for (int i = 0; i < SPARES; i++) {
+        spare_name(i, name);
+        (void)unlinkat(dir_fd, name, 0);
+    }
+}
+
 static int
 mount_image(const DiskWork *work, int image_fd, int *ret_mount_fd)
 {
@@ -84,6 +129,8 @@ disk_work_make(const DiskWork *work, DiskFds *ret_fds)
         error = image_make(work->state_fd, &work->shape, work->owner, work->golden, name, &image);
     if (error == 0)
         error = mount_image(work, image, &ret_fds->mount);
+    if (error == 0 && name != NULL)
+        use_spares(ret_fds->mount);
     if (error == 0)
         ret_fds->image = g_steal_fd(&image);
     return error;

@@ -29,6 +29,12 @@ typedef struct DiskWork {
 int disk_work_make(const DiskWork *work, DiskFds *ret_fds);
 int disk_work_end(const DiskWork *work);
 
+/* A disk that is kept may come back full, and a start needs a few inodes and blocks: they are set
+ * aside where the box does not see them, from its start to the next.  Best effort: what is not
+ * there cannot be set aside.  `owner`: the box's root, as whom it is done; the mount knows no
+ * other. */
+void disk_set_aside(int dir_fd, uint32_t owner);
+
 /* Nothing is written to the disk any more, and whoever waits for that fails: else the end of the
  * box's overlay would first write a gigabyte that nobody will read. */
 void disk_stop(int dir_fd);

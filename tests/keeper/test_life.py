@@ -277,6 +277,21 @@ def test_kept_disk_comes_back(keeper):
     assert os.listdir(keeper.state / 'kept') == []
 
 
+@pytest.mark.parametrize('bomb', ['inodes', 'disk'])
+def test_full_kept_disk_comes_back(keeper, bomb):
+    box = keeper.create(flags=boxes.KEEP_DISK, disk=32 * boxes.MIB, inodes=512)
+    box.run('/bin/probe', bomb)
+    for _ in range(3):
+        keeper.kill_box(box)
+        box = keeper.create(box=box.id, flags=boxes.KEEP_DISK, disk=32 * boxes.MIB, inodes=512)
+        assert box.run('/bin/probe', 'cat', '/etc/hostname') == (0, 'box\n')
+        # What was set aside for the start is not the box's to use.
+        box.run('/bin/probe', bomb)
+    keeper.kill_box(box)
+    assert keeper.call(KILL, box.id)[0].verb == GONE
+    boxes.nothing_left(keeper)
+
+
 def test_a_slow_server_stops_nothing(keeper):
     """Requests pile up while nobody reads the answers; every one is answered in the end."""
     count = 3000
