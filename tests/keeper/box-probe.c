@@ -10,6 +10,7 @@
 #include <linux/keyctl.h>
 #include <net/if.h>
 #include <netinet/tcp.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -33,7 +34,8 @@ enum {
     ALG = 38,
     XDP = 44,
     SIGNAL_BASE = 128,
-    MANY_USERS = 2000
+    MANY_USERS = 2000,
+    THREADS = 3,
 };
 
 static void
@@ -319,9 +321,31 @@ bomb_inodes(void)
     return 0;
 }
 
+static void *
+sleep_on(void *unused)
+{
+    for (;;)
+        pause();
+    return unused;
+}
+
+static int
+run_threads(void)
+{
+    pthread_t thread;
+
+    for (int i = 0; i < THREADS; i++) {
+        if (pthread_create(&thread, NULL, sleep_on, NULL) != 0)
+            return 1;
+    }
+    return sleep_on(NULL) != NULL;
+}
+
 int
 main(int argc, char **argv)
 {
+    if (argc == 2 && strcmp(argv[1], "threads") == 0)
+        return run_threads();
     if (argc == 2 && strcmp(argv[1], "fork") == 0)
         return bomb_fork();
     if (argc == 2 && strcmp(argv[1], "memory") == 0)

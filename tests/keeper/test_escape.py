@@ -89,6 +89,69 @@ def test_outside(keeper):
     assert pathlib.Path(f'/proc/{pid}/environ').read_bytes() == b''
 
 
+RLIMITS = {'Max core file size': (0, 0), 'Max open files': (4096, 4096), 'Max pending signals': (1024, 1024),
+           'Max locked memory': (8 << 20, 8 << 20), 'Max msgqueue size': (0, 0), 'Max nice priority': (0, 0),
+           'Max realtime priority': (0, 0), 'Max stack size': (8 << 20, 64 << 20)}
+
+
+def posture(pid, task):
+    """What the kernel says of one thread, in the words of EXPECTED."""
+    root = pathlib.Path(f'/proc/{pid}/task/{task}')
+    found = dict(re.findall(r'^(\w+):\t(.*)$', (root / 'status').read_text(), re.M))
+    limits = {name: (int(soft), int(hard)) for name, soft, hard in
+              re.findall(r'^(Max [a-z ]+?) {2,}(\d+) +(\d+) ', (root / 'limits').read_text(), re.M)}
+    return {
+        'uids': sorted({int(n) for n in found['Uid'].split()}), 'gids': sorted({int(n) for n in found['Gid'].split()}),
+        'groups': found['Groups'].split(), 'no new privileges': found['NoNewPrivs'], 'seccomp': found['Seccomp'],
+        'filters': found['Seccomp_filters'], 'bounding': int(found['CapBnd'], 16), 'ambient': int(found['CapAmb'], 16),
+        'inheritable': int(found['CapInh'], 16), 'effective': int(found['CapEff'], 16),
+        'permitted': int(found['CapPrm'], 16),
+        'namespaces': {name: os.readlink(root / 'ns' / name) for name in NAMESPACES},
+        'limits': {name: limits[name] for name in RLIMITS if name in limits},
+        'root': os.readlink(root / 'root'), 'tracer': found['TracerPid'],
+        'fds': sorted(int(fd) for fd in os.listdir(root / 'fd')),
+        # Of one that cannot be dumped: the box's root.  That init cannot be is seen from inside.
+        'owner': (root / 'environ').stat().st_uid,
+    }
+
+
+def threads_of(box):
+    space = os.readlink(f'/proc/{box.pid}/ns/pid')
+    for entry in os.listdir('/proc'):
+        try:
+            if entry.isdigit() and os.readlink(f'/proc/{entry}/ns/pid') == space:
+                yield from ((int(entry), int(task)) for task in os.listdir(f'/proc/{entry}/task'))
+        except OSError:
+            continue
+
+
+@pytest.mark.parametrize('user', ['u', 'r'])
+def test_posture_of_every_thread(keeper, user):
+    box, other = keeper.create(), keeper.create()
+    box.send('/bin/probe', 'threads', user=user)
+    boxes.wait_until(lambda: len(list(threads_of(box))) != 5, 'threads')
+    base = box.answer.id_base
+    common = {
+        'groups': [], 'no new privileges': '1', 'seccomp': '2', 'filters': '2', 'bounding': INIT_CAPABILITIES,
+        'ambient': 0, 'inheritable': 0, 'limits': RLIMITS, 'root': '/', 'tracer': '0',
+        'namespaces': {name: os.readlink(f'/proc/{box.pid}/ns/{name}') for name in NAMESPACES},
+    }
+    init = {'uids': [base], 'gids': [base], 'effective': INIT_CAPABILITIES, 'permitted': INIT_CAPABILITIES,
+            'owner': base}
+    root = {**init, 'fds': [0, 1, 2]}
+    plain = {'uids': [base + 1000], 'gids': [base + 1000], 'effective': 0, 'permitted': 0, 'fds': [0, 1, 2],
+             'owner': base + 1000}
+    for pid, task in threads_of(box):
+        found = posture(pid, task)
+        wanted = {**common, **(init if pid == box.pid else root if user == 'r' else plain)}
+        if pid == box.pid:
+            # What the test's init opens to serve the request is its own.
+            assert {0, 1, 2, 3} <= set(found.pop('fds'))
+        assert found == wanted, (pid, task)
+    for name in NAMESPACES:
+        assert len({os.readlink(f'/proc/{pid}/ns/{name}') for pid in (box.pid, other.pid, os.getpid())}) == 3, name
+
+
 def test_mounts(keeper):
     box = keeper.create()
     lines = pathlib.Path(f'/proc/{box.pid}/mountinfo').read_text().splitlines()
