@@ -378,6 +378,8 @@ init_run(bool sudo)
     if (box == MAP_FAILED || prctl(PR_SET_DUMPABLE, 0) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
         !box_open(box) || (sudo && !sudo_open(box)))
         return 1;
+    /* The keeper's may be lower, so that the host takes anybody before it. */
+    oom_score_set(OOM_SCORE_INIT);
     while (!turn(box))
         ;
     return 0;

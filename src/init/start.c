@@ -26,8 +26,6 @@
 enum { NOBODY = 65534, DEFAULTS_MAX = 5, ENTRY_MAX = PASSWD_PATH_MAX + 16 };
 
 static const char default_path[] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-/* The kernel takes the command before init when memory runs out. */
-static const char oom_score[] = "500";
 
 void
 report_send(int fd, const Report *report)
@@ -144,16 +142,14 @@ user_lookup(const char *wanted, User *ret_user)
     return ok;
 }
 
-/* Written as uid 0: while a process is not dumpable the file is root's. */
-static void
-offer_to_oom_killer(void)
+void
+oom_score_set(const char *score)
 {
     int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
 
     if (fd < 0)
         return;
-    /* A box without it dies as a whole when memory runs out, which is bearable. */
-    (void)!write(fd, oom_score, sizeof oom_score - 1);
+    (void)!write(fd, score, strlen(score));
     close(fd);
 }
 
@@ -242,7 +238,7 @@ start_program(const Program *program, const User *user, int failed_fd)
 
     if (env == NULL)
         start_fail(failed_fd, FAIL_FORK);
-    offer_to_oom_killer();
+    oom_score_set(OOM_SCORE_COMMAND);
     if (!become(user, program->keep_capabilities))
         start_fail(failed_fd, FAIL_USER);
     umask(022);
@@ -277,7 +273,7 @@ start_builtin(const FrameStart *start, const User *user)
 {
     (void)close(LEADER_REPORT_FD);
     (void)setsid();
-    offer_to_oom_killer();
+    oom_score_set(OOM_SCORE_COMMAND);
     if (!become(user, (start->flags & START_ROOT) != 0))
         _exit(EPERM);
     umask(022);

@@ -56,6 +56,13 @@ _Noreturn void start_program(const Program *program, const User *user, int faile
 /* A FAILED report with errno, and the end of the process. */
 _Noreturn void start_fail(int failed_fd, FrameStage stage);
 
+/* Who goes first when memory runs out: pid 1 last, its commands before it. */
+#define OOM_SCORE_INIT "0"
+#define OOM_SCORE_COMMAND "500"
+/* Of this process, as uid 0: while one is not dumpable the file is root's.  A box without it dies
+ * as a whole when memory runs out, which is bearable. */
+void oom_score_set(const char *score);
+
 /* `wanted` as in FrameStart.  Reads passwd in a child that is nobody.  errno on failure. */
 bool user_lookup(const char *wanted, User *ret_user);
 
