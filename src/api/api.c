@@ -49,6 +49,7 @@ api_new(const ApiSpec *spec)
     api->db = spec->db;
     api->events = spec->events;
     api->boxes = spec->boxes;
+    api->templates = spec->templates;
     api->home = g_strdup(spec->home);
     api->address = g_strdup(spec->address);
     api->rate = spec->rate;

@@ -7,6 +7,7 @@
 #include "api/session.h"
 #include "base/loop.h"
 #include "box/box.h"
+#include "box/template.h"
 #include "http/request.h"
 #include "http/server.h"
 #include "store/db.h"
@@ -18,10 +19,11 @@
 typedef struct Api Api;
 
 typedef struct ApiSpec {
-    Loop *loop; /* borrowed, as are the next four */
+    Loop *loop; /* borrowed, as are the next five */
     Db *db;
     EventLog *events;
     BoxHost *boxes;             /* NULL: this server has none */
+    TemplateStore *templates;   /* NULL: none */
     const char *home;           /* for temporary files of uploads */
     const char *address;        /* where a browser finds us: "http://127.0.0.1:8003" */
     const char *const *hosts;   /* further names we answer to; NULL: none */

@@ -19,3 +19,4 @@ extern const ApiRoute service_execute_routes[];
 extern const ApiRoute service_routes[];
 extern const ApiRoute session_routes[];
 extern const ApiRoute stats_routes[];
+extern const ApiRoute templates_routes[];

@@ -17,8 +17,9 @@ struct Api {
     Loop *loop;
     Db *db;
     EventLog *events;
-    BoxHost *boxes;     /* NULL: none */
-    HttpServer *server; /* NULL until it is there */
+    BoxHost *boxes;           /* NULL: none */
+    TemplateStore *templates; /* NULL: none */
+    HttpServer *server;       /* NULL until it is there */
     char *home, *address;
     OriginRules *origins;
     KeyRing *keys;
