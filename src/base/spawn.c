@@ -61,9 +61,12 @@ set_fds(posix_spawn_file_actions_t *actions, const SpawnSpec *spec, int ret_copi
         e = set_stream(actions, spec->stdout_fd, STDOUT_FILENO, &ret_copies[1]);
     if (e == 0 && spec->stderr_fd >= 0)
         e = set_stream(actions, spec->stderr_fd, STDERR_FILENO, &ret_copies[2]);
+    if (e == 0 && spec->extra_fd > 0)
+        e = posix_spawn_file_actions_adddup2(actions, spec->extra_fd, SPAWN_EXTRA_FD);
     /* Libraries open some that are not close-on-exec. */
     if (e == 0)
-        e = posix_spawn_file_actions_addclosefrom_np(actions, STDERR_FILENO + 1);
+        e = posix_spawn_file_actions_addclosefrom_np(actions, spec->extra_fd > 0 ? SPAWN_EXTRA_FD + 1
+                                                                                 : STDERR_FILENO + 1);
     if (e == 0 && spec->cwd != NULL)
         e = posix_spawn_file_actions_addchdir_np(actions, spec->cwd);
     return e;

@@ -5,8 +5,10 @@
 #include <sys/types.h>
 
 /* A child program on the main loop, held by pidfd, so that no signal can hit a process that
- * took over the number.  The child gets the three fds named here and no other. */
+ * took over the number.  The child gets the fds named here and no other. */
 typedef struct Child Child;
+
+enum { SPAWN_EXTRA_FD = 3 };
 
 typedef struct SpawnSpec {
     const char *const *argv; /* argv[0] is looked up in PATH unless it has a slash */
@@ -15,6 +17,7 @@ typedef struct SpawnSpec {
     int stdin_fd;            /* borrowed; -1: /dev/null */
     int stdout_fd;           /* borrowed; -1: ours */
     int stderr_fd;           /* borrowed; -1: ours */
+    int extra_fd;            /* borrowed, becomes 3; 0: none */
     bool new_session;        /* also a process group of its own */
 } SpawnSpec;
 #define SPAWN_SPEC_INIT                                                                                      \

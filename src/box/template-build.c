@@ -22,7 +22,7 @@ enum { BUILDER_LINE_MAX = 128 * 1024, SUFFIX_BYTES = 4 };
 
 struct TemplateBuild {
     TemplateBuildSpec spec;
-    char *folder, *builder, *sudo, *name;
+    char *folder, *sudo, *name;
     Catalogue *catalogue;
     GPtrArray *chain;  /* Recipe of the catalogue, root first */
     guint at;          /* in the chain */
@@ -203,14 +203,8 @@ static bool
 spawn(TemplateBuild *b, const char *const *lowers, GError **error)
 {
     g_autofree char *plan = make_plan(b, lowers);
-    g_auto(GStrv) env = template_builder_env();
-    const char *argv[] = {b->builder, NULL};
-    SpawnSpec spec = SPAWN_SPEC_INIT;
-    autofd in_fd = template_text_fd(plan, error);
     int fds[2];
 
-    if (in_fd < 0)
-        return false;
     if (pipe2(fds, O_CLOEXEC) < 0)
         return err_errno(error, "make a pipe for the builder");
     autofd write_end = fds[1];
@@ -221,13 +215,7 @@ spawn(TemplateBuild *b, const char *const *lowers, GError **error)
         b->watch.fd = -1;
         return false;
     }
-    spec.argv = argv;
-    spec.env = (const char *const *)env;
-    spec.cwd = "/";
-    spec.stdin_fd = in_fd;
-    spec.stdout_fd = write_end;
-    spec.new_session = true;
-    b->child = child_spawn(&spec, on_builder_exit, b, error);
+    b->child = template_builder_spawn(b->spec.builder, plan, write_end, on_builder_exit, b, error);
     return b->child != NULL;
 }
 
@@ -336,7 +324,6 @@ template_build_new(const TemplateBuildSpec *spec, GPtrArray *chain)
 
     b->spec = *spec;
     b->folder = g_strdup(spec->folder);
-    b->builder = g_strdup(spec->builder);
     b->sudo = g_strdup(spec->sudo);
     b->name = g_strdup(spec->name);
     b->catalogue = catalogue_ref(spec->catalogue);
@@ -368,7 +355,7 @@ template_build_free(TemplateBuild *b)
     g_ptr_array_unref(b->chain);
     catalogue_unref(b->catalogue);
     g_clear_error(&b->error);
-    char *texts[] = {b->folder, b->builder, b->sudo, b->name, b->key, b->step, b->line};
+    char *texts[] = {b->folder, b->sudo, b->name, b->key, b->step, b->line};
     for (size_t i = 0; i < G_N_ELEMENTS(texts); i++)
         g_free(texts[i]);
     g_free(b);

@@ -17,6 +17,7 @@ typedef struct Entry {
 
 struct Catalogue {
     gatomicrefcount refs;
+    char *signature;     /* of the files it was read from */
     GHashTable *entries; /* name -> Entry */
 };
 
@@ -102,6 +103,36 @@ read_folder(Catalogue *c, const char *folder)
     g_list_free_full(names, g_free);
 }
 
+/* Names, sizes and times of all files. */
+static char *
+signature_of(const char *const *folders)
+{
+    GString *text = g_string_new(NULL);
+
+    for (guint i = 0; folders != NULL && folders[i] != NULL; i++) {
+        g_autoptr(GDir) dir = g_dir_open(folders[i], 0, NULL);
+        const char *name;
+
+        while (dir != NULL && (name = g_dir_read_name(dir)) != NULL) {
+            g_autofree char *path = g_build_filename(folders[i], name, NULL);
+            struct stat st;
+
+            if (g_str_has_suffix(name, ".yaml") && stat(path, &st) == 0)
+                g_string_append_printf(text, "%s %ld %ld.%ld\n", path, (long)st.st_size,
+                                       (long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
+        }
+    }
+    return g_string_free(text, FALSE);
+}
+
+bool
+catalogue_is_current(const Catalogue *c, const char *const *folders)
+{
+    g_autofree char *signature = signature_of(folders);
+
+    return strcmp(c->signature, signature) == 0;
+}
+
 Catalogue *
 catalogue_read(const char *const *folders)
 {
@@ -109,6 +140,7 @@ catalogue_read(const char *const *folders)
     const RecipeSink sink = {on_recipe, on_problem, c};
 
     g_atomic_ref_count_init(&c->refs);
+    c->signature = signature_of(folders);
     c->entries = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)entry_free);
     for (guint i = 0; folders != NULL && folders[i] != NULL; i++)
         read_folder(c, folders[i]);
@@ -131,6 +163,7 @@ catalogue_unref(Catalogue *c)
     if (c == NULL || !g_atomic_ref_count_dec(&c->refs))
         return;
     g_hash_table_unref(c->entries);
+    g_free(c->signature);
     g_free(c);
 }
 

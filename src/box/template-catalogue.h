@@ -13,6 +13,8 @@ enum { CATALOGUE_FILES_MAX = 1000, CATALOGUE_CHAIN_MAX = 8 };
 
 /* Folders that are not there count as empty. */
 Catalogue *catalogue_read(const char *const *folders);
+/* Whether the files are still those it was read from; far cheaper than reading them. */
+bool catalogue_is_current(const Catalogue *catalogue, const char *const *folders);
 Catalogue *catalogue_ref(Catalogue *catalogue);
 void catalogue_unref(Catalogue *catalogue);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Catalogue, catalogue_unref)

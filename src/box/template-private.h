@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
+#include "base/spawn.h"
 #include "box/template-catalogue.h"
 #include "box/template.h"
 
@@ -23,6 +24,12 @@ typedef struct TemplateFull {
     Json *record;         /* as it is written; owns most texts of `t` */
     bool retired;
 } TemplateFull;
+
+/* The program that builds, and the user namespace it works in. */
+typedef struct TemplateBuilder {
+    char *path;
+    int space_fd; /* borrowed; up to 0: none */
+} TemplateBuilder;
 
 /* ---- template-plan.c ---- */
 
@@ -57,8 +64,9 @@ typedef struct TemplateBuild TemplateBuild;
 typedef struct TemplateBuildSpec {
     TemplateStore *store;
     Loop *loop;
-    const char *folder, *builder, *sudo;
-    Catalogue *catalogue; /* a reference is taken */
+    const char *folder, *sudo;
+    const TemplateBuilder *builder; /* outlives the build */
+    Catalogue *catalogue;           /* a reference is taken */
     const char *name;
     bool again;
     void (*progress)(TemplateBuild *build, void *data);
@@ -78,10 +86,9 @@ void template_store_forget(TemplateStore *store, TemplateFull *full); /* nobody 
 /* ---- template-sweep.c ---- */
 
 /* Removes folders that are left from builds; in the background. */
-void template_sweep_stale(Loop *loop, const char *folder, const char *builder);
+void template_sweep_stale(Loop *loop, const char *folder, const TemplateBuilder *builder);
 /* Layers that no record names and that are not in `used` (hash set). */
-void template_sweep_layers(Loop *loop, const char *folder, const char *builder, GHashTable *used);
-/* The environment of the builder: nothing of ours but where packages come from. */
-char **template_builder_env(void);
-/* An fd from which the text can be read. */
-int template_text_fd(const char *text, GError **error);
+void template_sweep_layers(Loop *loop, const char *folder, const TemplateBuilder *builder, GHashTable *used);
+/* Starts it with a plan; `stdout_fd` is borrowed. */
+Child *template_builder_spawn(const TemplateBuilder *builder, const char *plan, int stdout_fd,
+                              ChildExitFunc on_exit, void *data, GError **error);

@@ -201,7 +201,7 @@ enqueue(TemplateStore *s, const char *name, bool again, GPtrArray *chain, GError
     const TemplateBuildSpec spec = {.store = s,
                                     .loop = s->loop,
                                     .folder = s->folder,
-                                    .builder = s->builder,
+                                    .builder = &s->builder,
                                     .sudo = s->sudo,
                                     .catalogue = s->catalogue,
                                     .name = name,

@@ -97,7 +97,7 @@ store_sweep(TemplateStore *s)
         return;
     g_autoptr(GHashTable) used = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     add_layers(s, used);
-    template_sweep_layers(s->loop, s->folder, s->builder, used);
+    template_sweep_layers(s->loop, s->folder, &s->builder, used);
 }
 
 void
@@ -157,7 +157,7 @@ template_store_new(const TemplateStoreSpec *spec, GError **error)
     s->loop = spec->loop;
     s->folder = g_strdup(spec->folder);
     s->catalogues = g_strdupv((char **)(guintptr)spec->catalogues);
-    s->builder = g_strdup(spec->builder);
+    s->builder = (TemplateBuilder){g_strdup(spec->builder), spec->space_fd};
     s->sudo = g_build_filename(beside, "coop-sudo", NULL);
     s->changed = spec->changed;
     s->ctx = spec->ctx;
@@ -168,7 +168,7 @@ template_store_new(const TemplateStoreSpec *spec, GError **error)
     s->lock_fd = -1;
     s->catalogue = catalogue_read((const char *const *)s->catalogues);
     read_records(s);
-    template_sweep_stale(s->loop, s->folder, s->builder);
+    template_sweep_stale(s->loop, s->folder, &s->builder);
     return s;
 }
 
@@ -204,7 +204,7 @@ template_store_free(TemplateStore *s)
     if (s->lock_fd >= 0)
         close(s->lock_fd);
     g_free(s->folder);
-    g_free(s->builder);
+    g_free(s->builder.path);
     g_free(s->sudo);
     g_free(s);
 }
@@ -213,6 +213,8 @@ template_store_free(TemplateStore *s)
 void
 store_read_catalogue(TemplateStore *s)
 {
+    if (catalogue_is_current(s->catalogue, (const char *const *)s->catalogues))
+        return;
     catalogue_unref(s->catalogue);
     s->catalogue = catalogue_read((const char *const *)s->catalogues);
 }

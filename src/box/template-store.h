@@ -5,7 +5,8 @@
 /* The inside of the store, for its own files. */
 struct TemplateStore {
     Loop *loop;
-    char *folder, *builder, *sudo;
+    char *folder, *sudo;
+    TemplateBuilder builder;
     char **catalogues;
     Catalogue *catalogue;
     GHashTable *built;  /* name -> TemplateFull, one reference each */

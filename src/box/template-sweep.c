@@ -19,8 +19,9 @@
  * ".tmp-" is nobody's: a layer is given such a name first, and what is killed half way is
  * removed at the next start. */
 
-char **
-template_builder_env(void)
+/* Nothing of ours but where packages come from. */
+static char **
+builder_env(void)
 {
     static const char *const kept[] = {"http_proxy",
                                        "https_proxy",
@@ -53,8 +54,8 @@ template_builder_env(void)
 }
 
 /* The plan may be larger than a pipe. */
-int
-template_text_fd(const char *text, GError **error)
+static int
+text_fd(const char *text, GError **error)
 {
     autofd fd = memfd_create("plan", MFD_CLOEXEC);
 
@@ -63,6 +64,27 @@ template_text_fd(const char *text, GError **error)
         return -1;
     }
     return g_steal_fd(&fd);
+}
+
+Child *
+template_builder_spawn(const TemplateBuilder *builder, const char *plan, int stdout_fd,
+                       ChildExitFunc on_exit_func, void *data, GError **error)
+{
+    g_auto(GStrv) env = builder_env();
+    const char *argv[] = {builder->path, builder->space_fd > 0 ? "--userns" : NULL, NULL};
+    autofd in_fd = text_fd(plan, error);
+    SpawnSpec spec = SPAWN_SPEC_INIT;
+
+    if (in_fd < 0)
+        return NULL;
+    spec.argv = argv;
+    spec.env = (const char *const *)env;
+    spec.cwd = "/";
+    spec.stdin_fd = in_fd;
+    spec.stdout_fd = stdout_fd;
+    spec.extra_fd = MAX(builder->space_fd, 0);
+    spec.new_session = true;
+    return child_spawn(&spec, on_exit_func, data, error);
 }
 
 static void
@@ -74,30 +96,19 @@ on_removed(Child *child, ChildExit how, void *data)
 }
 
 static void
-remove_names(const char *folder, const char *builder, Json *names)
+remove_names(const char *folder, const TemplateBuilder *builder, Json *names)
 {
     g_autoptr(Json) plan = json_pack("{s:s, s:s, s:O}", "action", "remove", "store", folder, "names", names);
     g_autofree char *text = json_encode(plan);
     g_autoptr(GError) error = NULL;
-    g_auto(GStrv) env = template_builder_env();
-    const char *argv[] = {builder, NULL};
-    SpawnSpec spec = SPAWN_SPEC_INIT;
-    autofd in_fd = template_text_fd(text, &error);
 
-    if (json_array_size(names) == 0)
-        return;
-    spec.argv = argv;
-    spec.env = (const char *const *)env;
-    spec.cwd = "/";
-    spec.stdin_fd = in_fd;
-    spec.stdout_fd = STDERR_FILENO;
-    spec.new_session = true;
-    if (in_fd < 0 || child_spawn(&spec, on_removed, NULL, &error) == NULL)
+    if (json_array_size(names) > 0 &&
+        template_builder_spawn(builder, text, STDERR_FILENO, on_removed, NULL, &error) == NULL)
         log_warn("templates", "the builder cannot be started", log_gerror(error));
 }
 
 void
-template_sweep_stale(Loop *loop, const char *folder, const char *builder)
+template_sweep_stale(Loop *loop, const char *folder, const TemplateBuilder *builder)
 {
     g_autoptr(GDir) dir = g_dir_open(folder, 0, NULL);
     g_autoptr(Json) names = json_array();
@@ -175,7 +186,7 @@ sweep(const char *folder, int folder_fd, GHashTable *used, Json *names)
 }
 
 void
-template_sweep_layers(Loop *loop, const char *folder, const char *builder, GHashTable *used)
+template_sweep_layers(Loop *loop, const char *folder, const TemplateBuilder *builder, GHashTable *used)
 {
     autofd folder_fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     g_autoptr(Json) names = json_array();

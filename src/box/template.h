@@ -22,6 +22,7 @@ typedef struct TemplateStoreSpec {
     const char *folder;            /* layers and records */
     const char *const *catalogues; /* folders with *.yaml, first wins; NULL-terminated */
     const char *builder;           /* path of the program that builds */
+    int space_fd;                  /* user namespace for it, borrowed; up to 0: it makes its own */
     /* A build changed state or has moved on. */
     void (*changed)(const char *name, void *ctx);
     void *ctx;

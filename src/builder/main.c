@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -27,7 +27,7 @@
  *
  * The lock on a folder is the sign that somebody works in it. */
 
-enum { NICE = 10, IOPRIO_WHO_PROCESS = 1, IOPRIO_IDLE_CLASS = 3 << 13 };
+enum { BUILDER_USERNS_FD = 3, NICE = 10, IOPRIO_WHO_PROCESS = 1, IOPRIO_IDLE_CLASS = 3 << 13 };
 
 typedef struct Removal {
     const Plan *plan;
@@ -105,14 +105,14 @@ lock_names(Plan *plan, int store_fd, GArray *locks)
 }
 
 static int
-run_remove(Plan *plan, int store_fd, GError **error)
+run_remove(Plan *plan, int store_fd, int userns_fd, GError **error)
 {
     Removal removal = {plan, store_fd};
     g_autoptr(GArray) locks = g_array_new(FALSE, FALSE, sizeof(int));
 
     if (!lock_names(plan, store_fd, locks))
         return 0;
-    return space_run(remove_in_space, &removal, &space_pid, error);
+    return space_run(userns_fd, remove_in_space, &removal, &space_pid, error);
 }
 
 static unsigned
@@ -143,7 +143,7 @@ open_work(const Plan *plan, int store_fd, GError **error)
 }
 
 static int
-run_build(Plan *plan, int store_fd, GError **error)
+run_build(Plan *plan, int store_fd, int userns_fd, GError **error)
 {
     g_autoptr(HostSources) host = host_sources_read(needs_of(plan));
     g_autoptr(Json) versions = json_object();
@@ -155,7 +155,7 @@ run_build(Plan *plan, int store_fd, GError **error)
     FAILPOINT("build-begin");
     build.report.told = G_MAXUINT;
     report_step(&build.report, "start", 0, 1);
-    int code = space_run(build_in_space, &build, &space_pid, error);
+    int code = space_run(userns_fd, build_in_space, &build, &space_pid, error);
     Plan rest = *plan;
     char *names[] = {(char *)(guintptr)plan->work, NULL};
 
@@ -163,12 +163,12 @@ run_build(Plan *plan, int store_fd, GError **error)
     g_autoptr(GError) failed = NULL;
     Removal removal = {&rest, store_fd};
     /* What cannot go now goes when a server starts. */
-    (void)space_run(remove_in_space, &removal, NULL, &failed);
+    (void)space_run(userns_fd, remove_in_space, &removal, NULL, &failed);
     return code;
 }
 
 static int
-run(GError **error)
+run(int userns_fd, GError **error)
 {
     g_autoptr(Plan) plan = plan_read(STDIN_FILENO, error);
 
@@ -177,26 +177,72 @@ run(GError **error)
     autofd store_fd = open(plan->store, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (store_fd < 0)
         return err_errno(error, "open '%s'", plan->store) ? 0 : -1;
-    return plan->action == PLAN_REMOVE ? run_remove(plan, store_fd, error) : run_build(plan, store_fd, error);
+    return plan->action == PLAN_REMOVE ? run_remove(plan, store_fd, userns_fd, error)
+                                       : run_build(plan, store_fd, userns_fd, error);
+}
+
+/* Hands the namespace to who has called us, through the socket that is our standard output. */
+static int
+give_space(GError **error)
+{
+    autofd fd = space_open(error);
+    char control[CMSG_SPACE(sizeof(int))] = {0};
+    char byte = 'x';
+    struct iovec iov = {&byte, 1};
+    struct msghdr message = {
+        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+    struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+
+    if (fd < 0)
+        return -1;
+    head->cmsg_level = SOL_SOCKET;
+    head->cmsg_type = SCM_RIGHTS;
+    head->cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(head), &fd, sizeof fd);
+    return sendmsg(STDOUT_FILENO, &message, MSG_NOSIGNAL) == 1 ? 0
+                                                               : (err_errno(error, "hand it on") ? 0 : -1);
+}
+
+/* With --userns the namespace is there as BUILDER_USERNS_FD. */
+static int
+run_plan(bool given, GError **error)
+{
+    autofd fd = given ? fcntl(BUILDER_USERNS_FD, F_DUPFD_CLOEXEC, BUILDER_USERNS_FD + 1) : space_open(error);
+
+    if (fd < 0 && given)
+        err_errno(error, "use the namespace");
+    if (fd < 0)
+        return -1;
+    if (given)
+        close(BUILDER_USERNS_FD);
+    return run(fd, error);
 }
 
 int
 main(int argc, char **argv)
 {
     g_autoptr(GError) error = NULL;
+    const char *mode = argc > 1 ? argv[1] : "";
     int code = -1;
 
+    if (strcmp(mode, "--space") == 0) {
+        code = give_space(&error);
+        if (error != NULL)
+            fprintf(stderr, "%s\n", error->message);
+        return code == 0 ? EXIT_CODE_OK : EXIT_CODE_FAILED;
+    }
     be_modest();
+    umask(022); /* the server's keeps out the users of boxes */
     signal(SIGPIPE, SIG_IGN);
     if (follow_parent(&error))
-        code = run(&error);
+        code = run_plan(strcmp(mode, "--userns") == 0, &error);
     if (stopped) {
         g_clear_error(&error);
         err_set(&error, ERR_CANCELLED, "the build was stopped");
     }
+    if (error == NULL && code > 1)
+        err_set(&error, ERR_INTERNAL, "the build ended with %d", code);
     if (error != NULL)
         report_error(error);
-    else if (code > 1)
-        report_error(g_error_new(ERR_DOMAIN, ERR_INTERNAL, "the build ended with %d", code));
     return code == 0 ? EXIT_CODE_OK : EXIT_CODE_FAILED;
 }

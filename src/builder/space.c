@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
-#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
@@ -44,24 +43,7 @@ run_mapper(const char *program, pid_t pid, guint32 first, guint32 own, GError **
            err_set(error, ERR_UNAVAILABLE, "%s did not give the ids from %u on", program, first);
 }
 
-/* Waits for its ids and becomes root; everything it mounts stays its own.  A change of ids makes
- * a process undumpable, and then not even root of the space may write the id maps of cells. */
-static void
-enter(int ready_fd)
-{
-    char byte;
-
-    if (read(ready_fd, &byte, 1) != 1 || setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0 ||
-        setgroups(0, NULL) < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || prctl(PR_SET_DUMPABLE, 1) < 0 ||
-        mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
-        mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
-        _exit(CODE_SPACE);
-    /* The parent may have died before it could have told us; then the pipe has no writer. */
-    struct pollfd parent = {.fd = ready_fd};
-    if (poll(&parent, 1, 0) != 0)
-        _exit(CODE_SPACE);
-    close(ready_fd);
-}
+/* ---- the user namespace ---- */
 
 static bool
 give_ids(pid_t pid, GError **error)
@@ -74,43 +56,100 @@ give_ids(pid_t pid, GError **error)
 }
 
 int
-space_run(int (*work)(void *data), void *data, volatile pid_t *ret_pid, GError **error)
+space_open(GError **error)
 {
     int fds[2];
-    int status;
 
     if (pipe2(fds, O_CLOEXEC) < 0)
         return err_errno(error, "make a pipe") ? 0 : -1;
     autofd reader = fds[0];
     autofd writer = fds[1];
-    pid_t pid = (pid_t)syscall(
-        SYS_clone, CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | SIGCHLD, NULL,
-        NULL, NULL, 0);
+    pid_t pid = (pid_t)syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, NULL, NULL, NULL, 0);
 
-    if (pid < 0) {
-        err_errno(error, "make a user namespace (\"coop doctor\" says why it may be refused)");
-        return -1;
-    }
+    if (pid < 0)
+        return err_errno(error, "make a user namespace (\"coop doctor\" says why it may be refused)") ? 0
+                                                                                                      : -1;
     if (pid == 0) {
+        char byte;
+
         close(writer);
-        enter(reader);
-        _exit(work(data));
+        _exit(read(reader, &byte, 1) == 0 ? 0 : 1); /* until we have what we want of it */
     }
+    g_autofree char *path = g_strdup_printf("/proc/%d/ns/user", (int)pid);
+    int fd = give_ids(pid, error) ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+
+    if (fd < 0 && error != NULL && *error == NULL)
+        err_errno(error, "hold the user namespace");
+    close(g_steal_fd(&writer));
+    (void)TEMP_FAILURE_RETRY(waitpid(pid, NULL, 0)); /* it has nothing to say */
+    return fd;
+}
+
+/* ---- the rest ---- */
+
+static bool
+follow(pid_t parent)
+{
+    return prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent;
+}
+
+/* A change of ids makes a process undumpable, and then not even root of the space may write the
+ * id maps of cells. */
+static bool
+enter(int userns_fd)
+{
+    return setns(userns_fd, CLONE_NEWUSER) == 0 && setresgid(0, 0, 0) == 0 && setresuid(0, 0, 0) == 0 &&
+           setgroups(0, NULL) == 0 && prctl(PR_SET_DUMPABLE, 1) == 0 &&
+           unshare(CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS) == 0 &&
+           mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0;
+}
+
+/* Everything it mounts stays its own.  In a new pid namespace a parent outside is 0. */
+static int
+be_first(int (*work)(void *data), void *data)
+{
+    if (!follow(0) || mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
+        return CODE_SPACE;
+    return work(data);
+}
+
+/* The process between us and pid 1: with it goes everything. */
+static _Noreturn void
+be_between(int userns_fd, pid_t parent, int (*work)(void *data), void *data)
+{
+    int status = 0;
+
+    if (!enter(userns_fd) || !follow(parent))
+        _exit(CODE_SPACE);
+    pid_t pid = fork();
+
+    if (pid == 0)
+        _exit(be_first(work, data));
+    if (pid < 0 || TEMP_FAILURE_RETRY(waitpid(pid, &status, 0)) < 0)
+        _exit(CODE_SPACE);
+    _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+}
+
+int
+space_run(int userns_fd, int (*work)(void *data), void *data, volatile pid_t *ret_pid, GError **error)
+{
+    pid_t parent = getpid();
+    pid_t pid = fork();
+    int status;
+
+    if (pid == 0)
+        be_between(userns_fd, parent, work, data);
+    if (pid < 0)
+        return err_errno(error, "start a process") ? 0 : -1;
     if (ret_pid != NULL)
         *ret_pid = pid;
-    bool ok = give_ids(pid, error);
-    if (ok && write(writer, "x", 1) != 1)
-        ok = err_errno(error, "wake the child in its namespace");
-    if (!ok)
-        kill(pid, SIGKILL);
     if (TEMP_FAILURE_RETRY(waitpid(pid, &status, 0)) < 0)
         return err_errno(error, "wait for the child in its namespace") ? 0 : -1;
     if (ret_pid != NULL)
         *ret_pid = 0;
-    if (!ok)
-        return -1;
     if (WIFEXITED(status) && WEXITSTATUS(status) == CODE_SPACE) {
-        err_set(error, ERR_UNAVAILABLE, "the namespace for builds cannot be set up (no /proc of its own)");
+        err_set(error, ERR_UNAVAILABLE,
+                "the namespaces of builds cannot be made (\"coop doctor\" says what is missing)");
         return -1;
     }
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);

@@ -13,6 +13,11 @@
 
 enum { SPACE_IDS = 65536, SPACE_OWN = SPACE_IDS };
 
-/* Runs `work` in a child that is pid 1 of the space and gives its exit code; -1 with an error
- * when the space could not be made.  `ret_pid` (may be NULL) is set before it runs. */
-int space_run(int (*work)(void *data), void *data, volatile pid_t *ret_pid, GError **error);
+/* The user namespace of the space: newuidmap, which may do this, is a set-id program, and a
+ * server that has given up new privileges can start none, so it has this made before.  The
+ * namespace lives as long as the fd; -1 with an error. */
+int space_open(GError **error);
+
+/* Runs `work` as pid 1 of the space and gives its exit code; -1 with an error when it could not
+ * be entered.  Killing the process that is told through `ret_pid` (may be NULL) ends all of it. */
+int space_run(int userns_fd, int (*work)(void *data), void *data, volatile pid_t *ret_pid, GError **error);

@@ -117,6 +117,8 @@ const Setting settings[] = {
      .help = "where the server finds its keeper; beside the data folder if not set"},
     {"templates.dir", SETTING_PATH, DERIVED,
      .help = "where built templates are kept; templates/ in the data folder if not set"},
+    {"templates.build", SETTING_BOOL, "true", FIELD(templates_build),
+     .help = "build the default template at the start of a server that has it not"},
     {"templates.default", SETTING_WORD, "base", FIELD(template_default), ENV("E2B_TEMPLATE_ID"),
      .help = "template of a box that names none"},
     {"templates.coder", SETTING_WORD, LATER("templates"), ENV("E2B_TEMPLATE_CODER"),

@@ -56,6 +56,7 @@ typedef struct Config {
     ConfigBoxes boxes;
     const char *template_default;
     const char *templates_dir; /* never NULL */
+    bool templates_build;
     const char *keeper_socket; /* NULL: see keeper_socket() */
     gint64 events_retention_ms;
     const char *log_levels; /* for log_set_levels() */

@@ -59,8 +59,12 @@ change_ids(const RunAs *as, GError **error)
 bool
 run_as_enter(const RunAs *as, GError **error)
 {
-    if (as->name != NULL && geteuid() == 0 && !change_ids(as, error))
-        return false;
+    return as->name == NULL || geteuid() != 0 || change_ids(as, error);
+}
+
+bool
+run_as_seal(GError **error)
+{
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         return err_errno(error, "give up new privileges");
     return true;

@@ -18,5 +18,7 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(RunAs, run_as_clear)
  * is an error that says what to do; `root` has to be asked for by name. */
 bool run_as_find(const char *wanted, RunAs *ret_as, GError **error);
 
-/* For good: groups, then gid, then uid, checked afterwards; no new privileges ever after. */
+/* For good: groups, then gid, then uid, checked afterwards. */
 bool run_as_enter(const RunAs *as, GError **error);
+/* No new privileges ever after. */
+bool run_as_seal(GError **error);

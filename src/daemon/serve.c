@@ -18,6 +18,8 @@
 #include "daemon/home.h"
 #include "daemon/listen.h"
 #include "daemon/privilege.h"
+#include "daemon/space.h"
+#include "daemon/templates.h"
 #include "http/server.h"
 #include "store/db.h"
 #include "store/events.h"
@@ -33,11 +35,13 @@ typedef struct Server {
     const ServeOptions *options;
     GMainLoop *main;
     int lock_fd;
+    int space_fd;    /* -1: none */
     GArray *tcp_fds; /* int, opened while we may still be root; taken by the server */
     char *address;   /* of the first of them, as a URL */
     Loop *loop;
     Db *db;
     EventLog *events;
+    ServeTemplates *templates; /* NULL: none */
     Api *api;
     HttpServer *http;
     bool stopping;
@@ -103,6 +107,9 @@ take_place(Server *s, GError **error)
     s->lock_fd = home_lock(s->config->home, as.uid, as.gid, error);
     if (s->lock_fd < 0 || !open_tcp(s, error) || !run_as_enter(&as, error))
         return false;
+    s->space_fd = build_space_open();
+    if (!run_as_seal(error))
+        return false;
     /* After the change of user, which clears it. */
     if (s->options->supervised && prctl(PR_SET_PDEATHSIG, SIGTERM) < 0)
         return err_errno(error, "follow the supervisor");
@@ -130,6 +137,7 @@ make_api(Server *s)
         .loop = s->loop,
         .db = s->db,
         .events = s->events,
+        .templates = serve_templates_store(s->templates),
         .home = s->config->home,
         .address = s->address,
         .hosts = (const char *const *)hosts,
@@ -242,6 +250,7 @@ on_loaded(void *data, const GError *error)
         append_life_event(s, "server.started");
         prune(s);
         announce(s);
+        serve_templates_begin(s->templates, s->api);
     }
 }
 
@@ -327,6 +336,7 @@ server_clear(Server *s)
     /* The order of who uses whom: answers first, then the jobs they started, then what those
      * report to. */
     http_server_free(s->http);
+    serve_templates_free(s->templates);
     event_log_free(s->events);
     db_close(s->db);
     api_free(s->api);
@@ -338,6 +348,8 @@ server_clear(Server *s)
     g_array_unref(s->tcp_fds);
     g_free(s->address);
     g_main_loop_unref(s->main);
+    if (s->space_fd >= 0)
+        close(s->space_fd);
     if (s->lock_fd >= 0)
         close(s->lock_fd);
 }
@@ -345,13 +357,14 @@ server_clear(Server *s)
 bool
 serve_run(const Config *config, const ServeOptions *options, GError **error)
 {
-    Server s = {.config = config, .options = options, .lock_fd = -1};
+    Server s = {.config = config, .options = options, .lock_fd = -1, .space_fd = -1};
 
     s.main = g_main_loop_new(NULL, FALSE);
     s.tcp_fds = g_array_new(FALSE, FALSE, sizeof(int));
     bool ok = take_place(&s, error) && open_store(&s, error);
     if (ok) {
         s.loop = loop_new(NULL);
+        s.templates = serve_templates_new(config, s.loop, s.db, s.space_fd);
         make_api(&s);
         run_loop(&s);
         if (s.error != NULL) {
