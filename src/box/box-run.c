@@ -216,8 +216,9 @@ static void
 on_oom_stat(const KeeperAnswer *answer, const int fds[KEEPER_FDS], const GError *error, void *data)
 {
     Box *box = data;
-    guint n = box->oom_under_way;
     bool oom = error == NULL && answer->oom_kills > box->oom_kills;
+    /* Who asked meanwhile may be among those whom the number counts. */
+    guint n = oom ? box->oom_asked->len : box->oom_under_way;
 
     if (error == NULL)
         box->oom_kills = MAX(box->oom_kills, answer->oom_kills);

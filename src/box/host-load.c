@@ -244,14 +244,6 @@ on_keeper_box(const KeeperAnswer *answer, const int fds[KEEPER_FDS], void *ctx)
 
 /* ---- one that is not ---- */
 
-/* Commands that nobody can tell the end of. */
-static void
-end_commands(BoxHost *host, Box *box)
-{
-    if (host->load.commands != NULL && g_hash_table_remove(host->load.commands, box->row.id))
-        host->load.strays = true;
-}
-
 static void
 on_keeper_gone(const KeeperAnswer *answer, void *ctx)
 {
@@ -265,7 +257,6 @@ on_keeper_gone(const KeeperAnswer *answer, void *ctx)
     g_autoptr(Box) held = box_ref(box);
     bool killed = answer->exit_code == EXIT_SIGKILL && answer->oom_kills == 0;
 
-    end_commands(host, box);
     if (!host->load.listed && killed)
         box_vanished(box, BOX_TERMINATED, "killed");
     else
@@ -282,7 +273,6 @@ judge(Box *box, void *data)
     if (!box->seen) {
         bool interrupted = host->load.rebooted || box->row.state == BOX_CREATING;
 
-        end_commands(host, box);
         box_vanished(box, BOX_ERROR, interrupted ? "interrupted" : "lost");
     } else if (box->ending.reason != NULL) {
         box_send_kill(box);
@@ -347,37 +337,20 @@ unsee(Box *box, void *data)
     box->seen = false;
 }
 
-typedef struct Judged {
-    char *boot_id; /* NULL: written already */
-} Judged;
-
 static bool
 judged_work(DbTx *tx, void *data, GError **error)
 {
-    const Judged *judged = data;
-
-    return (judged->boot_id == NULL || rows_set_setting(tx, boot_setting, judged->boot_id, error)) &&
-           rows_end_strays(tx, clock_wall_us(), error);
+    return rows_set_setting(tx, boot_setting, data, error) && rows_end_strays(tx, clock_wall_us(), error);
 }
 
-static void
-judged_free(gpointer data)
-{
-    g_free(((Judged *)data)->boot_id);
-    g_free(data);
-}
-
-/* Behind the ends of the boxes that are not there: only then all of it is true. */
+/* Behind the ends of the boxes that are not there: only then all of it is true, and only then
+ * the end of their commands, which nobody can tell, is known to be lost. */
 static void
 write_judged(BoxHost *host)
 {
-    if (host->load.listed && !host->load.strays)
-        return;
-    Judged *judged = g_new0(Judged, 1);
-
-    judged->boot_id = host->load.listed ? NULL : g_strdup(host->load.boot_id);
-    db_write(host->spec.db, judged_work, NULL, judged, judged_free);
-    host->load.strays = host->load.rebooted = false;
+    db_write(host->spec.db, judged_work, NULL, g_strdup(host->load.boot_id), g_free);
+    host->load.rebooted = false;
+    g_hash_table_remove_all(host->load.commands);
 }
 
 static void
@@ -392,10 +365,11 @@ on_keeper_listed(const KeeperAnswer *hello, void *ctx)
     kill_unknown(host);
     host_each(host, unsee, NULL);
     pool_each(host, unsee, NULL);
-    write_judged(host);
     prepare_disks(host);
-    if (!host->load.listed)
+    if (!host->load.listed) {
+        write_judged(host);
         host_sweep_logs(host);
+    }
     host->load.listed = true;
     tell_loaded(host, NULL);
     if (!host->closed)

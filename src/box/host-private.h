@@ -28,7 +28,6 @@ typedef struct HostLoad {
     bool told;     /* who asked for the load was told; creates wait no longer */
     bool listed;   /* a LIST was worked through */
     bool rebooted; /* the rows are of before the machine was started */
-    bool strays;   /* commands whose box is not there any more wait for their end */
     char *boot_id;
     DbDone done;
     void *data;

@@ -402,6 +402,24 @@ test_pool_fits_only(void)
 }
 
 static void
+test_pool_waits_for_callers(void)
+{
+    g_autoptr(World) w = pool_world(1);
+    g_auto(Made) cold = {0}, warm = {0};
+
+    fake_keeper_hold(KEEPER_CREATE);
+    world_begin(w, &(BoxSpec){.owner = "k1", .limits = {.pids = 100}}, &cold);
+    world_begin(w, &plain, &warm);
+    world_tick(w, 1);
+    g_assert_true(warm.done && !cold.done);
+    g_assert_cmpuint(fake_keeper_calls(KEEPER_CREATE), ==, 2);
+    fake_keeper_release(KEEPER_CREATE);
+    world_settle(w);
+    g_assert_cmpuint(fake_keeper_calls(KEEPER_CREATE), ==, 3);
+    g_assert_cmpuint(pooled(w), ==, 1);
+}
+
+static void
 test_pool_never_gives_twice(void)
 {
     g_autoptr(World) w = pool_world(1);
@@ -540,6 +558,7 @@ main(int argc, char **argv)
     g_test_add_func("/host/lease/after-restart", test_lease_after_restart);
     g_test_add_func("/host/pool", test_pool);
     g_test_add_func("/host/pool/fits-only", test_pool_fits_only);
+    g_test_add_func("/host/pool/waits-for-callers", test_pool_waits_for_callers);
     g_test_add_func("/host/pool/never-twice", test_pool_never_gives_twice);
     g_test_add_func("/host/pool/dropped", test_pool_is_dropped);
     g_test_add_func("/host/pool/after-restart", test_pool_after_restart);

@@ -278,6 +278,8 @@ test_kill(void)
     g_autoptr(Json) row = world_row(w, id);
 
     g_assert_true(json_is_string(json_object_get(row, "ended_at")));
+    /* What it was given may have been secret. */
+    g_assert_cmpint(store_read_int(w->store->db, "SELECT count(*) FROM sandboxes WHERE env <> '[]'"), ==, 0);
 }
 
 static void

@@ -151,7 +151,7 @@ test_oom(void)
     world_settle(w);
     fake_keeper_release(KEEPER_STAT);
     world_settle(w);
-    g_assert_true(fake_run_is_oom(link, a));
+    g_assert_true(fake_run_is_oom(link, a) && fake_run_is_oom(link, b));
     fake_run_ask_oom(link, c);
     world_settle(w);
     g_assert_false(fake_run_is_oom(link, c));
@@ -204,6 +204,23 @@ test_start_was_not_written(void)
     fake_run_end(fake_link_of(id), run, RUN_EXIT, 7);
     world_settle(w);
     assert_command(w, id, 0, "exit", 7); /* the end brings the whole row */
+}
+
+static void
+test_end_is_told_once(void)
+{
+    g_autoptr(World) w = world_new();
+    Box *box = world_box(w, "k1");
+    g_autofree char *id = id_of(box);
+    guint32 run = start(box);
+
+    fake_run_end(fake_link_of(id), run, RUN_EXIT, 1);
+    fake_run_end(fake_link_of(id), run, RUN_EXIT, 2);
+    world_settle(w);
+    assert_command(w, id, 0, "exit", 1);
+    g_autofree char *events = world_events(w, id);
+
+    g_assert_cmpstr(events, ==, "box.created box.ready command.started command.ended");
 }
 
 /* ---- restart of the server ---- */
@@ -493,6 +510,7 @@ main(int argc, char **argv)
     g_test_add_func("/command/oom", test_oom);
     g_test_add_func("/command/end-is-written-later", test_end_is_written_later);
     g_test_add_func("/command/start-was-not-written", test_start_was_not_written);
+    g_test_add_func("/command/end-is-told-once", test_end_is_told_once);
     g_test_add_func("/restart/running-command", test_running_command);
     g_test_add_func("/restart/found-run", test_found_run);
     g_test_add_func("/restart/list", test_what_the_list_says);
