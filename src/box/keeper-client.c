@@ -20,6 +20,7 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/id.h"
 #include "base/log.h"
 #include "wire/channel.h"
 
@@ -306,23 +307,21 @@ on_listing(KeeperClient *client, const KeeperAnswer *answer, int fds[KEEPER_FDS]
     }
 }
 
-/* False: it makes no sense.  The fds are taken where somebody wants them. */
+/* False: it makes no sense.  The fds are taken where somebody wants them.  A serial that is not
+ * known is that of a server before us, whose box was made or ended only now. */
 static bool
 on_answer(KeeperClient *client, const KeeperAnswer *answer, int fds[KEEPER_FDS])
 {
     Call *call = g_hash_table_lookup(client->calls, GUINT_TO_POINTER(answer->serial));
-    bool wanted = answer->verb == KEEPER_BOX && answer->serial != 0;
 
     if (call != NULL)
         return on_call_answer(client, call, answer, fds);
     if (answer->serial != 0 && answer->serial == client->asked)
         return client->state == LISTING ? on_listing(client, answer, fds) : on_greeting(client, answer);
-    if (wanted || answer->serial != 0)
-        return false;
     close_fds(fds);
     if (answer->verb == KEEPER_GONE)
         client->events.gone(answer, client->ctx);
-    else if (client->events.told != NULL)
+    else if (client->events.told != NULL && (answer->serial == 0 || answer->verb == KEEPER_BOX))
         client->events.told(answer, client->ctx);
     return true;
 }
@@ -419,6 +418,8 @@ keeper_client_new(const KeeperClientSpec *spec)
     client->events = spec->events;
     client->ctx = spec->ctx;
     client->delay_ms = DELAY_FIRST_MS;
+    /* Not where a server before us began, whose answers may still come. */
+    id_random_bytes(&client->serial, sizeof client->serial);
     client->timer.expired = on_timer;
     client->refuse_timer.expired = on_refuse;
     g_queue_init(&client->refused);

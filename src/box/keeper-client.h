@@ -24,7 +24,8 @@ typedef struct KeeperEvents {
     /* The connection broke, or the first could not be made: every call under way has failed with
      * ERR_UNAVAILABLE.  Not said again before the next `listed`. */
     void (*lost)(void *ctx);
-    /* Any other record that nobody asked for. */
+    /* Any other record that nobody asked for; a BOX is one that a server before us asked for and
+     * that came after the LIST. */
     void (*told)(const KeeperAnswer *answer, void *ctx);
 } KeeperEvents;
 
