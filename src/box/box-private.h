@@ -10,7 +10,7 @@ enum {
     BOX_STUCK_US = 10 * G_USEC_PER_SEC, /* for the keeper to end a box */
     BOX_BROKEN_US = 2 * G_USEC_PER_SEC, /* for a GONE to follow the end of a channel */
     BOX_PROBES_MAX = 3,                 /* unanswered in a row: it is given up */
-    BOX_RUN_SLACK = 1024,               /* run ids of before a restart that no row may know of */
+    BOX_RUN_SLACK = FRAME_RUNS_MAX,     /* so many runs init may have that no row knows */
 };
 
 typedef struct BoxWaiter {

@@ -159,8 +159,7 @@ found_row(Box *box, Run *run)
     return row;
 }
 
-/* A server was killed before its row was written, or it read or wrote a file; nobody will give
- * the latter the rest of its input. */
+/* A server was killed before its row was written. */
 static void
 on_found(BoxLink *link, Run *run, void *ctx)
 {
@@ -169,7 +168,6 @@ on_found(BoxLink *link, Run *run, void *ctx)
 
     box->row.last_run = MAX(box->row.last_run, run_id(run));
     write_started(box, row);
-    run_close_input(run);
 }
 
 static void
@@ -360,10 +358,12 @@ box_start(Box *box, const RunSpec *spec, const char *actor, GError **error)
     FAILPOINT("box-start-sent");
     /* Streamed runs count by themselves and are not known after a restart. */
     if (spec->sink == NULL)
-        box->row.last_run = MAX(box->row.last_run, run_id(run));
-    box_touch(box);
+        box_touch(box);
+    if (spec->sink != NULL)
+        return run;
+    box->row.last_run = MAX(box->row.last_run, run_id(run));
     /* Files that are read and written are no commands. */
-    if (spec->sink == NULL && (spec->flags & START_BUILTIN) == 0) {
+    if ((spec->flags & START_BUILTIN) == 0) {
         g_autoptr(CommandRow) row = started_row(box, &full, run, actor);
 
         write_started(box, row);

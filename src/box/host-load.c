@@ -289,17 +289,22 @@ judge_pooled(Box *box, void *data)
 }
 
 static void
+kill_nobodys(BoxHost *host, const char *id)
+{
+    KeeperRequest request = {.verb = KEEPER_KILL};
+
+    log_info("box", "nobody's box is killed", log_str("box", id));
+    g_strlcpy(request.box, id, sizeof request.box);
+    keeper_client_call(host->keeper, &request, NULL, NULL);
+}
+
+static void
 kill_unknown(BoxHost *host)
 {
     g_autoptr(GPtrArray) unknown = g_steal_pointer(&host->load.unknown);
 
-    for (guint i = 0; unknown != NULL && i < unknown->len; i++) {
-        KeeperRequest request = {.verb = KEEPER_KILL};
-
-        log_info("box", "nobody's box is killed", log_str("box", unknown->pdata[i]));
-        g_strlcpy(request.box, unknown->pdata[i], sizeof request.box);
-        keeper_client_call(host->keeper, &request, NULL, NULL);
-    }
+    for (guint i = 0; unknown != NULL && i < unknown->len; i++)
+        kill_nobodys(host, unknown->pdata[i]);
 }
 
 /* ---- the keeper ---- */
@@ -392,7 +397,13 @@ on_keeper_lost(void *ctx)
 static void
 on_keeper_told(const KeeperAnswer *answer, void *ctx)
 {
-    log_warn("box", "an unknown word of the keeper", log_int("verb", answer->verb));
+    BoxHost *host = ctx;
+    const Box *box = g_hash_table_lookup(host->boxes, answer->box);
+
+    if (answer->verb == KEEPER_BOX && (box == NULL || box->gone))
+        kill_nobodys(host, answer->box);
+    else
+        log_warn("box", "an unknown word of the keeper", log_int("verb", answer->verb));
 }
 
 KeeperEvents

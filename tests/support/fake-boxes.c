@@ -37,7 +37,6 @@ static struct {
     char **last_env;
     char *last_user, *last_cwd;
     guint n_stopped;
-    guint rebuilt;
 } world;
 
 static const int no_fds[KEEPER_FDS] = {-1, -1, -1};
@@ -52,6 +51,7 @@ fake_boxes_reset(void)
     g_clear_pointer(&world.last_user, g_free);
     g_clear_pointer(&world.last_cwd, g_free);
     memset(&world, 0, sizeof world);
+    fake_templates_reset();
     world.boxes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     world.links = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     world.gone = g_ptr_array_new_with_free_func(g_free);
@@ -333,7 +333,7 @@ fake_keeper_return(void)
 struct Run {
     guint refs;
     guint32 id;
-    bool ended, tty, oom, forgotten, input_closed;
+    bool ended, tty, oom, forgotten;
     RunEnd end;
     gint64 started_us;
 };
@@ -635,68 +635,4 @@ bool
 run_is_terminal(const Run *run)
 {
     return run->tty;
-}
-
-void
-run_close_input(Run *run)
-{
-    run->input_closed = true;
-}
-
-/* ---- templates ---- */
-
-typedef struct FakeTemplate {
-    Template shown;
-    guint refs;
-    char *hash;
-} FakeTemplate;
-
-static const char *const layers[] = {"00aa", NULL};
-static const char *const env[] = {"PATH=/bin", "HOME=/home/user", NULL};
-
-Template *
-template_ref(Template *t)
-{
-    ((FakeTemplate *)t)->refs++;
-    return t;
-}
-
-void
-template_unref(Template *t)
-{
-    FakeTemplate *f = (FakeTemplate *)t;
-
-    if (--f->refs > 0)
-        return;
-    g_free(f->hash);
-    g_free(f);
-}
-
-Template *
-template_store_get(TemplateStore *store, const char *name, GError **error)
-{
-    if (strcmp(name, "base") != 0 && strcmp(name, "other") != 0) {
-        err_set(error, ERR_NOT_FOUND, "there is no template '%s'", name);
-        return NULL;
-    }
-    FakeTemplate *f = g_new0(FakeTemplate, 1);
-
-    f->refs = 1;
-    f->hash = g_strdup_printf("%s-%u", name, world.rebuilt);
-    f->shown = (Template){.name = strcmp(name, "base") == 0 ? "base" : "other",
-                          .hash = f->hash,
-                          .layers = layers,
-                          .n_layers = 1,
-                          .user = "user",
-                          .workdir = "/home/user",
-                          .env = env};
-    if (strcmp(name, "other") == 0)
-        f->shown.limits.pids = 77;
-    return &f->shown;
-}
-
-void
-fake_template_rebuild(const char *name)
-{
-    world.rebuilt++;
 }

@@ -3,10 +3,11 @@
 #include "base/err.h"
 #include "box/box.h"
 #include "box/keeper-client.h"
+#include "support/fake-templates.h"
 
-/* Linked into a test program, these take the places of keeper-client.c, link.c, run.c and
- * template.c: a keeper that answers from the loop and outlives its server, channels whose
- * runs the test ends, and a few templates.  One world at a time. */
+/* Linked into a test program, these take the places of keeper-client.c, link.c and run.c: a
+ * keeper that answers from the loop and outlives its server, and channels whose runs the test
+ * ends.  One world at a time. */
 void fake_boxes_reset(void);
 
 /* ---- the keeper ---- */
@@ -45,7 +46,3 @@ char *fake_link_dup_last_env(void);   /* with spaces between */
 const char *fake_link_last_user(void);
 const char *fake_link_last_cwd(void);
 guint fake_links_stopped(void);
-
-/* ---- templates: "base", "other" (hash changes by fake_template_rebuild) ---- */
-
-void fake_template_rebuild(const char *name);

@@ -445,7 +445,7 @@ test_pool_is_dropped(void)
     g_auto(Made) made = {0};
     BoxInfo info;
 
-    fake_template_rebuild("base");
+    fake_templates_rebuild();
     world_create(w, &plain, &made);
     box_info(made.box, &info);
     g_assert_false(info.from_pool); /* what waited was of another version */

@@ -406,6 +406,23 @@ test_keeper_comes_back(void)
     g_assert_cmpuint(fake_keeper_live(), ==, 1);
 }
 
+/* A server before this one asked for it, and it was made after the LIST. */
+static void
+test_late_box(void)
+{
+    g_autoptr(World) w = world_new();
+    KeeperAnswer answer = {.verb = KEEPER_BOX, .serial = 7, .box = "nobodysboxnobodysbox"};
+    g_autofree char *id = id_of(world_box(w, "k1"));
+
+    fake_keeper_add(answer.box);
+    fake_keeper_tell(&answer);
+    g_strlcpy(answer.box, id, sizeof answer.box);
+    fake_keeper_tell(&answer);
+    world_settle(w);
+    g_assert_cmpuint(fake_keeper_live(), ==, 1);
+    g_assert_true(fake_keeper_has(id));
+}
+
 /* ---- upkeep ---- */
 
 static void
@@ -518,6 +535,7 @@ main(int argc, char **argv)
     g_test_add_func("/restart/reboot", test_reboot);
     g_test_add_func("/restart/keeper-away", test_keeper_away_at_start);
     g_test_add_func("/restart/keeper-comes-back", test_keeper_comes_back);
+    g_test_add_func("/restart/late-box", test_late_box);
     g_test_add_func("/upkeep/retention", test_retention);
     g_test_add_func("/upkeep/folders", test_folders_of_nobody);
     g_test_add_func("/upkeep/rows", test_rows_of_nobody);
