@@ -3,23 +3,26 @@
 
 #include "api/excerpt.h"
 
+/* Lines are looked at on the loop, and an output may have no end.  A report is looked for in this
+ * much of its beginning and, since summaries come last, in what is kept of its end. */
+enum { REPORT_BYTES = 2 * 1024 * 1024 };
+
+typedef struct Collected {
+    Excerpt text;
+    guint64 came, read; /* bytes; of those the reader had */
+} Collected;
+
 struct RunCollect {
     Run *run; /* a reference */
-    Excerpt out, err;
+    Collected streams[2];
     ReportReader *reader;
     bool over;
     void (*ended)(RunCollect *collect, void *data);
     void *data;
 };
 
-static Excerpt *
-excerpt_of(RunCollect *c, FrameStream stream)
-{
-    return stream == STREAM_STDERR ? &c->err : &c->out;
-}
-
-static ReportStream
-report_stream(FrameStream stream)
+static guint
+index_of(FrameStream stream)
 {
     return stream == STREAM_STDERR ? REPORT_STDERR : REPORT_STDOUT;
 }
@@ -28,18 +31,42 @@ static void
 on_output(Run *run, FrameStream stream, const guint8 *bytes, size_t n, void *ctx)
 {
     RunCollect *c = ctx;
+    guint i = index_of(stream);
+    Collected *s = &c->streams[i];
 
-    excerpt_add(excerpt_of(c, stream), bytes, n);
-    report_reader_feed(c->reader, report_stream(stream), bytes, n);
+    excerpt_add(&s->text, bytes, n);
+    s->came += n;
+    if (s->came > REPORT_BYTES)
+        return;
+    s->read += n;
+    report_reader_feed(c->reader, i, bytes, n);
 }
 
 static void
 on_gap(Run *run, FrameStream stream, guint64 n, void *ctx)
 {
     RunCollect *c = ctx;
+    guint i = index_of(stream);
 
-    excerpt_skip(excerpt_of(c, stream), n);
-    report_reader_gap(c->reader, report_stream(stream));
+    excerpt_skip(&c->streams[i].text, n);
+    report_reader_gap(c->reader, i);
+}
+
+static void
+read_tail(RunCollect *c, guint i)
+{
+    Collected *s = &c->streams[i];
+    size_t n;
+    const guint8 *tail = excerpt_peek_tail(&s->text, &n);
+    guint64 unread = s->came - s->read;
+
+    if (unread == 0)
+        return;
+    if (unread > n)
+        report_reader_gap(c->reader, i);
+    size_t old = n > unread ? n - (size_t)unread : 0;
+    if (n > old)
+        report_reader_feed(c->reader, i, tail + old, n - old);
 }
 
 static void
@@ -61,8 +88,8 @@ run_collect_new(Run *run, size_t max, void (*ended)(RunCollect *collect, void *d
     c->ended = ended;
     c->data = data;
     c->reader = report_reader_new();
-    excerpt_init(&c->out, max / 2);
-    excerpt_init(&c->err, max / 2);
+    for (guint i = 0; i < G_N_ELEMENTS(c->streams); i++)
+        excerpt_init(&c->streams[i].text, max / 2);
     run_tap(run, &tap, c);
     return c;
 }
@@ -74,8 +101,8 @@ run_collect_free(RunCollect *c)
         return;
     if (!c->over)
         run_untap(c->run);
-    excerpt_clear(&c->out);
-    excerpt_clear(&c->err);
+    for (guint i = 0; i < G_N_ELEMENTS(c->streams); i++)
+        excerpt_clear(&c->streams[i].text);
     report_reader_free(c->reader);
     run_unref(c->run);
     g_free(c);
@@ -90,13 +117,15 @@ run_collect_run(const RunCollect *c)
 TestReport *
 run_collect_steal_report(RunCollect *c)
 {
+    for (guint i = 0; i < G_N_ELEMENTS(c->streams); i++)
+        read_tail(c, i);
     return report_reader_end(c->reader);
 }
 
 size_t
 run_collect_size(const RunCollect *c)
 {
-    return excerpt_size(&c->out) + excerpt_size(&c->err);
+    return excerpt_size(&c->streams[REPORT_STDOUT].text) + excerpt_size(&c->streams[REPORT_STDERR].text);
 }
 
 static void
@@ -112,6 +141,6 @@ set_text(Json *object, const char *name, const char *cut_name, const Excerpt *e)
 void
 run_collect_set_text(const RunCollect *c, Json *object)
 {
-    set_text(object, "stdout", "stdout_truncated", &c->out);
-    set_text(object, "stderr", "stderr_truncated", &c->err);
+    set_text(object, "stdout", "stdout_truncated", &c->streams[REPORT_STDOUT].text);
+    set_text(object, "stderr", "stderr_truncated", &c->streams[REPORT_STDERR].text);
 }
