@@ -12,7 +12,11 @@
 #include "init/leader.h"
 #include "init/pty.h"
 
-enum { MSEC = 1000, DRAIN_FILLS_MAX = 32 };
+enum {
+    MSEC = 1000,
+    DRAIN_FILLS_MAX = 32,
+    FILE_PIPE_BYTES = 256 * 1024, /* whole files go through: fewer turns for as many bytes */
+};
 
 #define TO(state) (1u << (state))
 
@@ -91,15 +95,21 @@ unblock(int fd)
 }
 
 static bool
-make_pipes(Ends *ends, bool with_input)
+make_pipes(Ends *ends, const FrameStart *start)
 {
+    bool with_input = (start->flags & START_STDIN) != 0;
+
     if (!make_pipe(&ends->out, &ends->theirs.out) || !make_pipe(&ends->err, &ends->theirs.err) ||
         !unblock(ends->out) || !unblock(ends->err))
         return false;
-    if (with_input)
-        return make_pipe(&ends->theirs.in, &ends->in) && unblock(ends->in);
-    ends->theirs.in = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    return ends->theirs.in >= 0;
+    if (with_input ? !make_pipe(&ends->theirs.in, &ends->in) || !unblock(ends->in)
+                   : (ends->theirs.in = open("/dev/null", O_RDONLY | O_CLOEXEC)) < 0)
+        return false;
+    if ((start->flags & START_BUILTIN) != 0) {
+        (void)fcntl(ends->out, F_SETPIPE_SZ, FILE_PIPE_BYTES);
+        (void)fcntl(ends->in, F_SETPIPE_SZ, FILE_PIPE_BYTES);
+    }
+    return true;
 }
 
 /* The master is read through one descriptor and written through another, because the loop
@@ -141,8 +151,7 @@ static bool
 make_ends(Ends *ends, const FrameStart *start)
 {
     return make_report(ends) &&
-           ((start->flags & START_TTY) != 0 ? make_terminal(ends, start)
-                                            : make_pipes(ends, (start->flags & START_STDIN) != 0));
+           ((start->flags & START_TTY) != 0 ? make_terminal(ends, start) : make_pipes(ends, start));
 }
 
 void

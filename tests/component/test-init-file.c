@@ -234,12 +234,17 @@ test_writes(void)
     g_assert_cmpint(box_free(box), ==, 0);
 }
 
+typedef struct Taken {
+    const TestRun *run;
+    uint64_t n;
+} Taken;
+
 static bool
 took_input(TestBox *box, void *data)
 {
-    const TestRun *run = data;
+    const Taken *taken = data;
 
-    return run->in_acked == 7 * FRAME_DATA_MAX;
+    return taken->run->in_acked == taken->n;
 }
 
 /* Killed in the middle: the file is as it was, and nothing lies beside it. */
@@ -253,10 +258,13 @@ test_killed_write(void)
     box_expect(box, "mkdir /tmp/w; echo old > /tmp/w/file", "");
     g_autofree char *part = g_strnfill(FRAME_DATA_MAX, 'p');
     TestRun *run = write_op(box, "write w/file 644 1000000", part, false);
+    Taken taken = {run, FRAME_DATA_MAX};
     /* More than a pipe holds: some of it is in the file. */
-    for (guint i = 1; i < 7; i++)
-        box_write(box, run, i * FRAME_DATA_MAX, part, FRAME_DATA_MAX);
-    box_until(box, took_input, run);
+    for (; taken.n < 14 * FRAME_DATA_MAX; taken.n += FRAME_DATA_MAX) {
+        box_until(box, took_input, &taken);
+        box_write(box, run, taken.n, part, FRAME_DATA_MAX);
+    }
+    box_until(box, took_input, &taken);
     box_send(box, (FrameHead){.type = FRAME_SIGNAL, .run = run->id, .value = 9}, NULL);
     box_until_ended(box, run);
     g_assert_cmpuint(run->end.reason, ==, REASON_SIGNAL);
