@@ -36,6 +36,7 @@ typedef enum State { AWAY, GREETING, LISTING, READY } State;
 
 typedef struct Call {
     guint32 serial, verb;
+    bool over; /* refused because there are too many, not because nobody is there */
     KeeperFunc func;
     void *data;
 } Call;
@@ -102,9 +103,14 @@ static void
 refuse_waiting(KeeperClient *client, ErrKind kind, const char *message)
 {
     g_autoptr(GError) error = g_error_new_literal(ERR_DOMAIN, kind, message);
+    g_autoptr(GError)
+        over = g_error_new(ERR_DOMAIN, ERR_LIMIT, "the keeper has %d requests to answer", CALLS_MAX);
 
-    for (guint n = client->refused.length; n > 0 && client->refused.length > 0; n--)
-        finish_call(g_queue_pop_head(&client->refused), NULL, no_fds, error);
+    for (guint n = client->refused.length; n > 0 && client->refused.length > 0; n--) {
+        Call *call = g_queue_pop_head(&client->refused);
+
+        finish_call(call, NULL, no_fds, call->over && !client->freed ? over : error);
+    }
 }
 
 static void
@@ -457,7 +463,8 @@ keeper_client_call(KeeperClient *client, const KeeperRequest *request, KeeperFun
     Call *call = g_new(Call, 1);
 
     *call = (Call){.verb = request->verb, .func = func, .data = data};
-    if (client->state != READY || g_hash_table_size(client->calls) >= CALLS_MAX) {
+    call->over = client->state == READY && g_hash_table_size(client->calls) >= CALLS_MAX;
+    if (client->state != READY || call->over) {
         g_queue_push_tail(&client->refused, call);
         loop_timer_set(client->loop, &client->refuse_timer, 0);
         return;

@@ -47,5 +47,5 @@ bool keeper_client_is_ready(const KeeperClient *client); /* connected and LISTED
  * many; ERR_NOT_FOUND; …) and whose message names stage and reason. */
 typedef void (*KeeperFunc)(const KeeperAnswer *answer, const int fds[KEEPER_FDS], const GError *error,
                            void *data);
-/* The serial is set here.  `func` may be NULL. */
+/* The serial is set here.  `func` may be NULL.  ERR_LIMIT: too many under way. */
 void keeper_client_call(KeeperClient *client, const KeeperRequest *request, KeeperFunc func, void *data);

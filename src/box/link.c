@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -457,6 +458,8 @@ box_link_new(const BoxLinkSpec *spec, GError **error)
         link_unref(link);
         return NULL;
     }
+    /* Room for a window of input; what the kernel allows of it is good too. */
+    (void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &(int){FRAME_WINDOW}, sizeof(int));
     (void)g_steal_fd(&fd);
     if (spec->n_runs > 0)
         open_logs(link, spec);

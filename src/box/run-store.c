@@ -44,11 +44,9 @@ need_log(Work *work, FrameStream stream)
 
     if (*log != NULL)
         return *log;
-    if (g_mkdir_with_parents(work->folder, 0700) < 0) {
-        err_errno(error, "make '%s'", work->folder);
-        return NULL;
-    }
     autofd fd = open(work->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0 && errno == ENOENT && g_mkdir_with_parents(work->folder, 0700) == 0)
+        fd = open(work->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         err_errno(error, "open '%s'", work->folder);
     else

@@ -371,6 +371,11 @@ test_kill(void)
     run_signal(run, SIGKILL);
     followed_to_end(&f);
     g_assert_cmpint(run_end(run)->reason, ==, RUN_SIGNAL);
+    /* Not yet begun, it is not spared. */
+    g_autoptr(Run) early = link_box_shell(box, 0, "exec sleep 1000");
+    run_signal(early, SIGTERM);
+    turn_until_ended(early);
+    g_assert_cmpint(run_end(early)->code, ==, SIGTERM);
     /* What comes too late is nobody's. */
     run_signal(run, SIGKILL);
     run_resize(run, 1, 1);

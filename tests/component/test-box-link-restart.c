@@ -239,10 +239,10 @@ int
 main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    g_test_add_func("/box/restart/middle", test_middle);
-    g_test_add_func("/box/restart/found", test_found);
-    g_test_add_func("/box/restart/found-unwanted", test_found_unwanted);
-    g_test_add_func("/box/restart/input", test_input);
-    g_test_add_func("/box/restart/away", test_away);
+    g_test_add_func("/box/link-restart/middle", test_middle);
+    g_test_add_func("/box/link-restart/found", test_found);
+    g_test_add_func("/box/link-restart/found-unwanted", test_found_unwanted);
+    g_test_add_func("/box/link-restart/input", test_input);
+    g_test_add_func("/box/link-restart/away", test_away);
     return g_test_run();
 }
