@@ -17,6 +17,7 @@
     X(cp)                                                                                                    \
     X(rm)                                                                                                    \
     X(sandbox)                                                                                               \
+    X(template)                                                                                              \
     X(link)                                                                                                  \
     X(key)                                                                                                   \
     X(events)                                                                                                \
