@@ -177,7 +177,7 @@ on_errors(void *ctx, uint32_t events)
     Storage *storage = ctx;
     _Alignas(struct fanotify_event_metadata) char bytes[EVENTS_BYTES];
     ssize_t n = read(storage->errors.fd, bytes, sizeof bytes);
-    const struct fanotify_event_metadata *event = (void *)bytes;
+    struct fanotify_event_metadata *event = (void *)bytes;
 
     for (; n > 0 && FAN_EVENT_OK(event, n); event = FAN_EVENT_NEXT(event, n)) {
         const char *at = (const char *)event + event->metadata_len;

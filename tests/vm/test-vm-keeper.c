@@ -323,6 +323,9 @@ test_limits(void)
     g_autofree char *name = box_run(&box, 0, "cat", "/etc/hostname", &end);
 
     g_assert_cmpstr(name, ==, "vmbox\n");
+    g_autofree char *queues = box_run(&box, 0, "cat", "/proc/sys/kernel/msgmni", &end);
+
+    g_assert_cmpstr(queues, ==, "1024\n");
     assert_group(&box, "memory.max", "50331648");
     assert_group(&box, "pids.max", "40");
     assert_group(&box, "cpu.max", "50000 100000");
