@@ -62,6 +62,7 @@ api_new(const ApiSpec *spec)
     api->keys = key_ring_new(spec->db);
     api->sessions = session_book_new(spec->db);
     api->refusals = refusal_log_new(spec->db);
+    api->grants = grant_book_new();
     api->degraded = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     api->router = router_new();
     api->routes = g_ptr_array_new();
@@ -80,6 +81,7 @@ api_free(Api *api)
     key_ring_free(api->keys);
     session_book_free(api->sessions);
     refusal_log_free(api->refusals);
+    grant_book_free(api->grants);
     origin_rules_free(api->origins);
     api_meter_free(api->meter);
     router_free(api->router);

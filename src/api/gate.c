@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The one way in.  Every request passes these checks in this order, and the first that fails
- * answers:
+/* The one way in.  What is meant for a box's port is taken out at once (preview.c).  Every other
+ * request passes these checks in this order, and the first that fails answers:
  *
  *     Host      421   a name that is not ours (DNS rebinding)
  *     Origin    403   a page that is not ours and not configured
@@ -16,6 +16,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/gate.h"
+#include "api/preview.h"
 #include "api/state.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -62,8 +64,8 @@ check_host(ApiCall *call)
     return false;
 }
 
-static bool
-refuse_origin(ApiCall *call, const char *why)
+bool
+gate_refuse_origin(ApiCall *call, const char *why)
 {
     api_meter_refuse(call->api->meter, METER_ORIGIN);
     note_refusal(call, "origin.refused", why);
@@ -110,7 +112,7 @@ check_origin(ApiCall *call)
     if (origin_has_listed(call->api->origins))
         http_response_header(call->request, "Vary", "Origin");
     if (http_request_header_count(call->request, "Origin") > 1 || kind == ORIGIN_FOREIGN)
-        return refuse_origin(call, "origin");
+        return gate_refuse_origin(call, "origin");
     if (kind != ORIGIN_LISTED)
         return true;
     allow_listed_origin(call);
@@ -119,8 +121,8 @@ check_origin(ApiCall *call)
 
 /* ---- who is it ---- */
 
-static bool
-refuse_key(ApiCall *call, const char *why)
+bool
+gate_refuse_key(ApiCall *call, const char *why)
 {
     if (why != NULL) {
         api_meter_refuse(call->api->meter, METER_KEY);
@@ -134,8 +136,8 @@ refuse_key(ApiCall *call, const char *why)
     return false;
 }
 
-static void
-set_caller(ApiCall *call, CallerKind kind, const Key *key)
+void
+gate_set_caller(ApiCall *call, CallerKind kind, const Key *key)
 {
     Caller *c = &call->caller;
 
@@ -173,8 +175,8 @@ session_key(ApiCall *call)
     return cookie != NULL ? session_find(call->api->sessions, cookie) : NULL;
 }
 
-static bool
-is_local_owner(const HttpPeer *peer)
+bool
+gate_is_local_owner(const HttpPeer *peer)
 {
     return peer->is_unix && (peer->uid == 0 || peer->uid == geteuid());
 }
@@ -188,24 +190,24 @@ find_caller(ApiCall *call)
     const char *secret = presented_secret(call->request, &odd);
 
     if (odd)
-        return refuse_key(call, "two keys");
+        return gate_refuse_key(call, "two keys");
     if (secret != NULL) {
         Key *key = key_ring_find(call->api->keys, secret, &why);
 
         if (key == NULL)
-            return refuse_key(call, why);
-        set_caller(call, CALLER_KEY, key);
+            return gate_refuse_key(call, why);
+        gate_set_caller(call, CALLER_KEY, key);
         return true;
     }
-    if (is_local_owner(http_request_peer(call->request))) {
-        set_caller(call, CALLER_LOCAL, NULL);
+    if (gate_is_local_owner(http_request_peer(call->request))) {
+        gate_set_caller(call, CALLER_LOCAL, NULL);
         return true;
     }
     const char *id = session_key(call);
     Key *key = id != NULL ? key_ring_by_id(call->api->keys, id) : NULL;
     if (key_is_live(key)) {
         key->used = true;
-        set_caller(call, CALLER_SESSION, key);
+        gate_set_caller(call, CALLER_SESSION, key);
     }
     return true;
 }
@@ -248,10 +250,10 @@ check_fetch(ApiCall *call)
     if (only_reads && (call->route->flags & ROUTE_PUBLIC) != 0)
         return true;
     if (site != NULL && strcmp(site, "same-origin") != 0 && strcmp(site, "none") != 0)
-        return refuse_origin(call, "fetch-site");
+        return gate_refuse_origin(call, "fetch-site");
     if (own || (site != NULL && strcmp(site, "same-origin") == 0 && kind_of_origin(call) == ORIGIN_NONE))
         return true;
-    return only_reads || refuse_origin(call, "no origin");
+    return only_reads || gate_refuse_origin(call, "no origin");
 }
 
 /* ---- what may it ---- */
@@ -290,13 +292,12 @@ stream_over(ApiCall *call)
         key->streams--;
 }
 
-static bool
-check_streams(ApiCall *call)
+bool
+gate_take_stream(ApiCall *call)
 {
     Key *key = caller_key(call->api, &call->caller);
-    bool endless = call_wants_stream(call) || http_request_header(call->request, "Upgrade") != NULL;
 
-    if ((call->route->flags & ROUTE_STREAM) == 0 || key == NULL || !endless)
+    if (key == NULL)
         return true;
     if (key->streams >= call->api->streams_per_key) {
         api_meter_refuse(call->api->meter, METER_RATE);
@@ -306,6 +307,14 @@ check_streams(ApiCall *call)
     key->streams++;
     call->counts_stream = true;
     return true;
+}
+
+static bool
+check_streams(ApiCall *call)
+{
+    bool endless = call_wants_stream(call) || http_request_header(call->request, "Upgrade") != NULL;
+
+    return (call->route->flags & ROUTE_STREAM) == 0 || !endless || gate_take_stream(call);
 }
 
 /* ---- the way through ---- */
@@ -343,7 +352,7 @@ find_route(ApiCall *call)
     }
     /* Who has no key does not learn which paths exist. */
     if (!is_public && call->caller.kind == CALLER_NOBODY)
-        return refuse_key(call, NULL);
+        return gate_refuse_key(call, NULL);
     if (result == ROUTE_NO_PATH) {
         respond_error(r, 404, "there is nothing at this path; /openapi.json lists what there is");
     } else if (result == ROUTE_NO_METHOD) {
@@ -356,7 +365,13 @@ find_route(ApiCall *call)
 static void
 pass(ApiCall *call)
 {
-    if (!check_host(call) || !check_origin(call) || !find_caller(call) || !find_route(call))
+    if (preview_by_host(call))
+        return;
+    /* On every answer: nothing is guessed to be a page, no address of ours is told to others. */
+    http_response_header(call->request, "X-Content-Type-Options", "nosniff");
+    http_response_header(call->request, "Referrer-Policy", "no-referrer");
+    if (!check_host(call) || !check_origin(call) || !find_caller(call) || preview_by_header(call) ||
+        !find_route(call))
         return;
     bool is_public = (call->route->flags & ROUTE_PUBLIC) != 0;
     if (!check_fetch(call) || (!is_public && !check_scope(call)) || !check_rate(call) || !check_streams(call))
@@ -374,8 +389,5 @@ api_handle(HttpRequest *request, void *api)
     g_strlcpy(call->caller.actor, "nobody", sizeof call->caller.actor);
     http_request_set_data(request, call, call_free);
     http_request_on_over(request, on_over, call);
-    /* On every answer: nothing is guessed to be a page, no address of ours is told to others. */
-    http_response_header(request, "X-Content-Type-Options", "nosniff");
-    http_response_header(request, "Referrer-Policy", "no-referrer");
     pass(call);
 }

@@ -5,12 +5,25 @@
 #include "api/state.h"
 
 static const ApiRoute *const tables[] = {
-    backup_routes,          command_input_routes, command_output_routes,
-    command_start_routes,   commands_routes,      events_routes,
-    health_routes,          keys_routes,          metrics_routes,
-    openapi_routes,         page_routes,          sandboxes_routes,
-    service_execute_routes, service_routes,       session_routes,
-    stats_routes,           templates_routes,     NULL,
+    backup_routes,
+    command_input_routes,
+    command_output_routes,
+    command_start_routes,
+    commands_routes,
+    events_routes,
+    health_routes,
+    keys_routes,
+    metrics_routes,
+    openapi_routes,
+    page_routes,
+    previews_routes,
+    sandboxes_routes,
+    service_execute_routes,
+    service_routes,
+    session_routes,
+    stats_routes,
+    templates_routes,
+    NULL,
 };
 
 const ApiRoute *const *

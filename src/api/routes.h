@@ -14,6 +14,7 @@ extern const ApiRoute keys_routes[];
 extern const ApiRoute metrics_routes[];
 extern const ApiRoute openapi_routes[];
 extern const ApiRoute page_routes[];
+extern const ApiRoute previews_routes[];
 extern const ApiRoute sandboxes_routes[];
 extern const ApiRoute service_execute_routes[];
 extern const ApiRoute service_routes[];

@@ -5,6 +5,7 @@
 
 #include "api/api.h"
 #include "api/call.h"
+#include "api/grant.h"
 #include "api/keyring.h"
 #include "api/meter.h"
 #include "api/origin.h"
@@ -25,6 +26,7 @@ struct Api {
     KeyRing *keys;
     SessionBook *sessions;
     RefusalLog *refusals;
+    GrantBook *grants;
     ApiMeter *meter;
     Router *router;
     GPtrArray *routes;    /* const ApiRoute*; a row of the router is an index */
