@@ -1,0 +1,701 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files of a box on their way through the server: real sockets on the one side, on the other a
+ * box that is played here and fails, stalls and hurries when the test says so. */
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "api/call-box.h"
+#include "api/gate.h"
+#include "api/routes.h"
+#include "api/state.h"
+#include "base/err.h"
+#include "box/files.h"
+#include "box/watch.h"
+#include "http-fixture.h"
+
+#define GET(path) "GET " path " HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n"
+#define PIECE (32 * 1024)
+
+/* ---- the box ---- */
+
+static struct Played {
+    guint reads, writes; /* begun */
+    guint cancelled;     /* of either */
+    guint resumed;
+    const BoxReadEvents *read;
+    const BoxWriteEvents *write;
+    void *read_ctx, *write_ctx;
+    guint64 offset;
+    gint64 length;
+    int mode;
+    GByteArray *written;
+    size_t room; /* what box_write_data() takes in all */
+    guint ended; /* box_write_end() was called */
+    bool refuse;
+    bool unknown; /* the caller's key is gone */
+} played;
+
+static guint8 a_box, a_read, a_write;
+
+Box *
+call_box(ApiCall *call)
+{
+    return (Box *)(void *)&a_box;
+}
+
+Box *
+box_ref(Box *box)
+{
+    return box;
+}
+
+void
+box_unref(Box *box)
+{
+}
+
+bool
+caller_is_still_known(ApiCall *call)
+{
+    return !played.unknown;
+}
+
+static bool
+refused(GError **error)
+{
+    return played.refuse && !err_set(error, ERR_CONFLICT, "the box is paused");
+}
+
+BoxRead *
+box_file_read(const BoxFileSpec *spec, const char *path, guint64 offset, gint64 length,
+              const BoxReadEvents *events, void *ctx, GError **error)
+{
+    if (refused(error))
+        return NULL;
+    played.reads++;
+    played.read = events;
+    played.read_ctx = ctx;
+    played.offset = offset;
+    played.length = length;
+    return (BoxRead *)(void *)&a_read;
+}
+
+BoxRead *
+box_tree_read(const BoxFileSpec *spec, const char *path, const BoxReadEvents *events, void *ctx,
+              GError **error)
+{
+    return box_file_read(spec, path, 0, -1, events, ctx, error);
+}
+
+void
+box_read_resume(BoxRead *read)
+{
+    played.resumed++;
+}
+
+void
+box_read_cancel(BoxRead *read)
+{
+    g_assert_nonnull(played.read);
+    played.read = NULL;
+    played.cancelled++;
+}
+
+BoxWrite *
+box_file_write(const BoxFileSpec *spec, const char *path, int mode, gint64 length,
+               const BoxWriteEvents *events, void *ctx, GError **error)
+{
+    if (refused(error))
+        return NULL;
+    played.writes++;
+    played.write = events;
+    played.write_ctx = ctx;
+    played.mode = mode;
+    played.length = length;
+    return (BoxWrite *)(void *)&a_write;
+}
+
+BoxWrite *
+box_tree_write(const BoxFileSpec *spec, const char *path, const BoxWriteEvents *events, void *ctx,
+               GError **error)
+{
+    return box_file_write(spec, path, -1, -1, events, ctx, error);
+}
+
+size_t
+box_write_data(BoxWrite *write, const void *bytes, size_t n)
+{
+    g_assert_nonnull(played.write);
+    n = MIN(n, played.room);
+    played.room -= n;
+    g_byte_array_append(played.written, bytes, (guint)n);
+    return n;
+}
+
+void
+box_write_end(BoxWrite *write)
+{
+    g_assert_nonnull(played.write);
+    played.ended++;
+}
+
+void
+box_write_cancel(BoxWrite *write)
+{
+    g_assert_nonnull(played.write);
+    played.write = NULL;
+    played.cancelled++;
+}
+
+/* ---- what it does ---- */
+
+static void
+tell_entry(guint64 size)
+{
+    BoxEntry entry = {.name = (char *)(guintptr) "f", .size = size, .mode = S_IFREG | 0644};
+
+    played.read->entry((BoxRead *)(void *)&a_read, &entry, played.read_ctx);
+}
+
+static bool
+tell_data(const void *bytes, size_t n)
+{
+    g_autofree guint8 *exact = g_memdup2(bytes, MAX(n, 1));
+
+    return played.read->data((BoxRead *)(void *)&a_read, exact, n, played.read_ctx);
+}
+
+static void
+tell_read_end(ErrKind kind, const char *message)
+{
+    g_autoptr(GError) error = NULL;
+    const BoxReadEvents *events = g_steal_pointer(&played.read);
+
+    if (message != NULL)
+        err_set(&error, kind, "%s", message);
+    events->end((BoxRead *)(void *)&a_read, error, played.read_ctx);
+}
+
+static void
+tell_room(size_t n)
+{
+    played.room = n;
+    played.write->room((BoxWrite *)(void *)&a_write, played.write_ctx);
+}
+
+static void
+tell_write_end(ErrKind kind, const char *message)
+{
+    g_autoptr(GError) error = NULL;
+    const BoxWriteEvents *events = g_steal_pointer(&played.write);
+
+    if (message != NULL)
+        err_set(&error, kind, "%s", message);
+    events->end((BoxWrite *)(void *)&a_write, error, played.write_ctx);
+}
+
+/* ---- the server ---- */
+
+static struct Api api = {.body_max = 1000};
+
+static void
+call_free(gpointer data)
+{
+    g_free(data);
+}
+
+static void
+handle(HttpRequest *request, void *data)
+{
+    static const ApiRoute *const tables[] = {files_content_routes, files_tree_routes};
+    ApiCall *call = g_new0(ApiCall, 1);
+
+    call->api = &api;
+    call->request = request;
+    http_request_set_data(request, call, call_free);
+    const char *method = http_request_method(request);
+    bool tree = g_str_has_suffix(http_request_path(request), "/archive");
+    for (const ApiRoute *r = tables[tree]; r->method != NULL; r++) {
+        if (strcmp(r->method, method) == 0 || (strcmp(method, "HEAD") == 0 && r == tables[tree]))
+            r->handle(call);
+    }
+}
+
+static void
+begin(Fixture *f)
+{
+    played = (struct Played){.written = g_byte_array_new(), .room = SIZE_MAX};
+    fixture_init_handler(f, NULL, handle, NULL);
+}
+
+static void
+finish(Fixture *f)
+{
+    fixture_clear(f);
+    g_assert_null(played.read);
+    g_assert_null(played.write);
+    g_byte_array_unref(played.written);
+}
+
+static int
+ask(Fixture *f, const char *request)
+{
+    int fd = fixture_connect(f);
+    guint reads = played.reads, writes = played.writes;
+
+    client_sends(fd, request);
+    while (played.reads == reads && played.writes == writes)
+        g_main_context_iteration(NULL, TRUE);
+    return fd;
+}
+
+/* ---- out ---- */
+
+static void
+test_read(void)
+{
+    Fixture f;
+
+    begin(&f);
+    int fd = ask(&f, GET("/files?path=f"));
+    g_assert_cmpint(played.length, ==, -1);
+    tell_entry(5);
+    g_assert_true(tell_data("he", 2));
+    g_assert_true(tell_data("llo", 3));
+    /* Everything that was promised is there: the reader is not waited for. */
+    g_autoptr(GString) answer = client_read(fd, NULL);
+    g_assert_cmpint(answer_status(answer->str), ==, 200);
+    g_assert_cmpstr(answer_body(answer->str), ==, "hello");
+    g_assert_cmpuint(played.cancelled, ==, 1);
+    close(fd);
+
+    fd = ask(&f, "HEAD /files?path=f HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+    g_assert_cmpint(played.length, ==, 0);
+    tell_entry(5);
+    g_autoptr(GString) head = client_read(fd, NULL);
+    g_assert_nonnull(strstr(head->str, "Content-Length: 5\r\n"));
+    g_assert_cmpstr(answer_body(head->str), ==, "");
+    g_assert_null(played.read);
+    close(fd);
+    finish(&f);
+}
+
+static void
+test_read_fails(void)
+{
+    static const struct {
+        ErrKind kind;
+        int status;
+    } cases[] = {{ERR_NOT_FOUND, 404}, {ERR_DENIED, 403}, {ERR_INVALID, 400}, {ERR_UNAVAILABLE, 503}};
+    Fixture f;
+
+    begin(&f);
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        int fd = ask(&f, GET("/files?path=f"));
+
+        tell_read_end(cases[i].kind, "no");
+        g_autoptr(GString) answer = client_read(fd, NULL);
+        g_assert_cmpint(answer_status(answer->str), ==, cases[i].status);
+        close(fd);
+    }
+    /* Neither an entry nor an error. */
+    int fd = ask(&f, GET("/files?path=f"));
+    tell_read_end(0, NULL);
+    g_autoptr(GString) answer = client_read(fd, NULL);
+    g_assert_cmpint(answer_status(answer->str), ==, 503);
+    close(fd);
+    played.refuse = true;
+    g_autofree char *refused_at_once = client_ask(&f, GET("/files?path=f"));
+    g_assert_cmpint(answer_status(refused_at_once), ==, 409);
+    finish(&f);
+}
+
+/* What was promised and does not come must not look whole. */
+static void
+test_read_is_cut_short(void)
+{
+    static const char *const errors[] = {NULL, "the box is gone"};
+    Fixture f;
+
+    begin(&f);
+    for (size_t i = 0; i < G_N_ELEMENTS(errors); i++) {
+        int fd = ask(&f, GET("/files?path=f"));
+
+        tell_entry(10);
+        g_assert_true(tell_data("hello", 5));
+        tell_read_end(ERR_UNAVAILABLE, errors[i]);
+        g_autoptr(GString) answer = client_read(fd, NULL);
+        g_assert_cmpuint(strlen(answer_body(answer->str)), <, 10);
+        close(fd);
+    }
+    g_assert_cmpuint(f.gone, ==, 2);
+    finish(&f);
+}
+
+/* A file that grew gives what was promised, and no more. */
+static void
+test_read_grows(void)
+{
+    Fixture f;
+
+    begin(&f);
+    int fd = ask(&f, GET("/files?path=f"));
+    tell_entry(3);
+    tell_data("abcdef", 6);
+    g_autoptr(GString) answer = client_read(fd, NULL);
+    g_assert_cmpstr(answer_body(answer->str), ==, "abc");
+    close(fd);
+    finish(&f);
+}
+
+static void
+test_ranges(void)
+{
+    Fixture f;
+
+    begin(&f);
+    int fd = ask(&f, "GET /files?path=f HTTP/1.1\r\nHost: h\r\nRange: bytes=-4\r\nConnection: close\r\n\r\n");
+    g_assert_cmpint(played.length, ==, 0);
+    tell_entry(10);
+    tell_read_end(0, NULL);
+    g_assert_cmpuint(played.reads, ==, 2);
+    g_assert_cmpuint(played.offset, ==, 6);
+    g_assert_cmpint(played.length, ==, 4);
+    tell_entry(12); /* it grew meanwhile */
+    tell_data("6789", 4);
+    g_autoptr(GString) answer = client_read(fd, NULL);
+    g_assert_cmpint(answer_status(answer->str), ==, 206);
+    g_assert_nonnull(strstr(answer->str, "Content-Range: bytes 6-9/12\r\n"));
+    g_assert_cmpstr(answer_body(answer->str), ==, "6789");
+    close(fd);
+
+    fd = ask(&f, "GET /files?path=f HTTP/1.1\r\nHost: h\r\nRange: bytes=5-\r\nConnection: close\r\n\r\n");
+    tell_entry(10);
+    tell_read_end(0, NULL);
+    tell_entry(9); /* it became shorter */
+    g_autoptr(GString) shorter = client_read(fd, NULL);
+    g_assert_cmpint(answer_status(shorter->str), ==, 409);
+    close(fd);
+
+    fd = ask(&f, "GET /files?path=f HTTP/1.1\r\nHost: h\r\nRange: bytes=10-\r\nConnection: close\r\n\r\n");
+    tell_entry(10);
+    tell_read_end(0, NULL);
+    g_autoptr(GString) past = client_read(fd, NULL);
+    g_assert_cmpint(answer_status(past->str), ==, 416);
+    close(fd);
+
+    fd = ask(&f, "GET /files?path=f HTTP/1.1\r\nHost: h\r\nRange: bytes=0-1\r\nConnection: close\r\n\r\n");
+    tell_read_end(ERR_NOT_FOUND, "none");
+    g_autoptr(GString) none = client_read(fd, NULL);
+    g_assert_cmpint(answer_status(none->str), ==, 404);
+    close(fd);
+    finish(&f);
+}
+
+/* The box is told to stop when the client does not read, and to go on when it does. */
+static void
+test_a_slow_client(void)
+{
+    enum { PIECES = 512 };
+    g_autofree guint8 *piece = g_malloc0(PIECE);
+    Fixture f;
+    guint told = 0;
+    bool go_on = true;
+
+    begin(&f);
+    int fd = ask(&f, GET("/files?path=f"));
+    tell_entry((guint64)PIECES * PIECE);
+    for (; go_on && told < PIECES; told++) {
+        go_on = tell_data(piece, PIECE);
+        fixture_turn();
+    }
+    g_assert_false(go_on);
+    g_assert_cmpuint(played.resumed, ==, 0);
+    size_t got = 0;
+    while (got < (size_t)PIECES * PIECE) {
+        g_autoptr(GByteArray) some = client_read_n(fd, PIECE);
+
+        g_assert_cmpuint(some->len, ==, PIECE);
+        got += some->len;
+        /* Only while nobody said stop. */
+        if (!go_on && played.resumed > 0)
+            go_on = true;
+        played.resumed = 0;
+        for (; go_on && told < PIECES && told * (size_t)PIECE < got + 64 * PIECE; told++)
+            go_on = tell_data(piece, PIECE);
+    }
+    close(fd);
+    finish(&f);
+}
+
+/* The client goes at every moment; the read in the box goes with it. */
+static void
+test_a_client_that_goes(void)
+{
+    for (int moment = 0; moment < 4; moment++) {
+        Fixture f;
+
+        begin(&f);
+        int fd = ask(&f, moment == 3 ? "GET /files?path=f HTTP/1.1\r\nHost: h\r\nRange: bytes=0-1\r\n\r\n"
+                                     : GET("/files?path=f"));
+        if (moment == 1 || moment == 2)
+            tell_entry(100);
+        if (moment == 2)
+            tell_data("x", 1);
+        close(fd);
+        while (played.cancelled == 0) {
+            if (moment == 2 && played.read != NULL)
+                tell_data("x", 1);
+            g_main_context_iteration(NULL, FALSE);
+        }
+        finish(&f);
+    }
+}
+
+static void
+test_a_key_that_ends(void)
+{
+    Fixture f;
+
+    begin(&f);
+    int fd = ask(&f, GET("/files?path=f"));
+    tell_entry(100);
+    tell_data("x", 1);
+    fixture_turn();
+    played.unknown = true;
+    tell_data("y", 1);
+    g_autoptr(GString) answer = client_read(fd, NULL);
+    g_assert_null(strstr(answer_body(answer->str), "y"));
+    g_assert_cmpuint(played.cancelled, ==, 1);
+    close(fd);
+    finish(&f);
+}
+
+static void
+test_trees(void)
+{
+    Fixture f;
+
+    begin(&f);
+    int fd = ask(&f, GET("/archive?path=f"));
+    tell_data("tar", 3);
+    tell_data("more", 4);
+    tell_read_end(0, NULL);
+    g_autoptr(GString) answer = client_read(fd, "0\r\n\r\n");
+    g_assert_cmpint(answer_status(answer->str), ==, 200);
+    g_assert_nonnull(strstr(answer->str, "more\r\n0\r\n\r\n"));
+    close(fd);
+
+    fd = ask(&f, GET("/archive?path=f"));
+    tell_read_end(ERR_NOT_FOUND, "none");
+    g_autoptr(GString) none = client_read(fd, NULL);
+    g_assert_cmpint(answer_status(none->str), ==, 404);
+    close(fd);
+
+    fd = ask(&f, GET("/archive?path=f"));
+    tell_data("tar", 3);
+    tell_read_end(ERR_UNAVAILABLE, "the box is gone");
+    g_autoptr(GString) cut = client_read(fd, NULL);
+    g_assert_null(strstr(cut->str, "0\r\n\r\n"));
+    close(fd);
+    finish(&f);
+}
+
+/* ---- in ---- */
+
+#define PUT(length, body)                                                                                    \
+    "PUT /files?path=f&mode=0600 HTTP/1.1\r\nHost: h\r\nConnection: close\r\nContent-Length: " length        \
+    "\r\n\r\n" body
+
+static void
+expect_answer(int fd, int status)
+{
+    g_autoptr(GString) answer = client_read(fd, NULL);
+
+    g_assert_cmpint(answer_status(answer->str), ==, status);
+    close(fd);
+}
+
+static void
+test_write(void)
+{
+    Fixture f;
+
+    begin(&f);
+    int fd = ask(&f, PUT("5", "hello"));
+    while (played.ended == 0)
+        g_main_context_iteration(NULL, TRUE);
+    g_assert_cmpint(played.mode, ==, 0600);
+    g_assert_cmpint(played.length, ==, 5);
+    g_assert_cmpmem(played.written->data, played.written->len, "hello", 5);
+    tell_write_end(0, NULL);
+    expect_answer(fd, 201);
+
+    fd = ask(&f, "PUT /files?path=f HTTP/1.1\r\nHost: h\r\nConnection: close\r\nTransfer-Encoding: "
+                 "chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n");
+    while (played.ended == 1)
+        g_main_context_iteration(NULL, TRUE);
+    g_assert_cmpint(played.mode, ==, -1);
+    g_assert_cmpint(played.length, ==, -1);
+    tell_write_end(0, NULL);
+    expect_answer(fd, 201);
+    finish(&f);
+}
+
+/* Byte by byte: nothing is lost, and the end waits for the last one. */
+static void
+test_write_without_room(void)
+{
+    Fixture f;
+
+    begin(&f);
+    played.room = 0;
+    int fd = ask(&f, PUT("5", "hello"));
+    fixture_turn();
+    for (int i = 0; i < 5; i++) {
+        fixture_turn();
+        g_assert_cmpuint(played.ended, ==, 0);
+        tell_room(1);
+    }
+    while (played.ended == 0)
+        g_main_context_iteration(NULL, TRUE);
+    g_assert_cmpmem(played.written->data, played.written->len, "hello", 5);
+    tell_write_end(0, NULL);
+    expect_answer(fd, 201);
+    finish(&f);
+}
+
+/* A box that takes nothing holds the client up. */
+static void
+test_write_holds_up(void)
+{
+    g_autofree guint8 *block = g_malloc0(MIB);
+    Fixture f;
+
+    begin(&f);
+    played.room = 0;
+    int fd = ask(&f, PUT("104857600", ""));
+    size_t sent = 0;
+    for (int quiet = 0; quiet < 50;) {
+        ssize_t n = send(fd, block, MIB, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+        quiet = n > 0 ? 0 : quiet + 1;
+        sent += n > 0 ? (size_t)n : 0;
+        fixture_turn();
+    }
+    g_assert_cmpuint(sent, <, 16 * MIB); /* what the kernel holds */
+    g_assert_cmpuint(played.written->len, ==, 0);
+    close(fd);
+    /* The end of the connection lies behind what was sent before. */
+    tell_room(SIZE_MAX);
+    while (played.cancelled == 0)
+        g_main_context_iteration(NULL, TRUE);
+    g_assert_cmpuint(played.written->len, ==, sent);
+    g_assert_cmpuint(played.ended, ==, 0);
+    finish(&f);
+}
+
+static void
+test_write_fails(void)
+{
+    static const char *const requests[] = {PUT("5", "hello"), PUT("5", "he")};
+    Fixture f;
+
+    begin(&f);
+    for (size_t i = 0; i < G_N_ELEMENTS(requests); i++) {
+        int fd = ask(&f, requests[i]);
+
+        tell_write_end(ERR_FULL, "no room");
+        expect_answer(fd, 507);
+    }
+    /* It fails while there is more to come. */
+    played.room = 1;
+    int fd = ask(&f, PUT("5", "he"));
+    fixture_turn();
+    tell_write_end(ERR_FULL, "no room");
+    expect_answer(fd, 507);
+    played.refuse = true;
+    g_autofree char *answer = client_ask(&f, PUT("5", "hello"));
+    g_assert_cmpint(answer_status(answer), ==, 409);
+    finish(&f);
+}
+
+static void
+test_write_is_cut(void)
+{
+    static const char *const requests[] = {
+        PUT("5", ""), PUT("5", "hell"),
+        "PUT /files?path=f HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n",
+        "PUT /files?path=f HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nzz",
+        "PUT /archive?path=f HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nabc"};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(requests); i++) {
+        Fixture f;
+
+        begin(&f);
+        int fd = ask(&f, requests[i]);
+        close(fd);
+        while (played.cancelled == 0)
+            g_main_context_iteration(NULL, TRUE);
+        g_assert_cmpuint(played.ended, ==, 0);
+        finish(&f);
+    }
+}
+
+static void
+test_write_with_a_key_that_ended(void)
+{
+    Fixture f;
+
+    begin(&f);
+    int fd = ask(&f, PUT("5", "he"));
+    played.unknown = true;
+    client_sends(fd, "llo");
+    expect_answer(fd, 401);
+    g_assert_cmpuint(played.ended, ==, 0);
+    g_assert_cmpuint(played.cancelled, ==, 1);
+    finish(&f);
+}
+
+/* The answer is lost, the file is not. */
+static void
+test_write_of_a_client_that_went_after(void)
+{
+    Fixture f;
+
+    begin(&f);
+    int fd = ask(&f, PUT("5", "hello"));
+    while (played.ended == 0)
+        g_main_context_iteration(NULL, TRUE);
+    close(fd);
+    fixture_turn();
+    tell_write_end(0, NULL);
+    fixture_until(&f.over, 1);
+    g_assert_cmpuint(played.cancelled, ==, 0);
+    finish(&f);
+}
+
+int
+main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/files/read", test_read);
+    g_test_add_func("/files/read/fails", test_read_fails);
+    g_test_add_func("/files/read/short", test_read_is_cut_short);
+    g_test_add_func("/files/read/grows", test_read_grows);
+    g_test_add_func("/files/read/ranges", test_ranges);
+    g_test_add_func("/files/read/slow-client", test_a_slow_client);
+    g_test_add_func("/files/read/client-goes", test_a_client_that_goes);
+    g_test_add_func("/files/read/key-ends", test_a_key_that_ends);
+    g_test_add_func("/files/trees", test_trees);
+    g_test_add_func("/files/write", test_write);
+    g_test_add_func("/files/write/no-room", test_write_without_room);
+    g_test_add_func("/files/write/holds-up", test_write_holds_up);
+    g_test_add_func("/files/write/fails", test_write_fails);
+    g_test_add_func("/files/write/cut", test_write_is_cut);
+    g_test_add_func("/files/write/key-ended", test_write_with_a_key_that_ended);
+    g_test_add_func("/files/write/client-went", test_write_of_a_client_that_went_after);
+    return g_test_run();
+}
