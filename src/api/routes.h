@@ -25,3 +25,4 @@ extern const ApiRoute service_routes[];
 extern const ApiRoute session_routes[];
 extern const ApiRoute stats_routes[];
 extern const ApiRoute templates_routes[];
+extern const ApiRoute terminal_routes[];
