@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What changes a box that goes on: pause, resume, renewal. */
+#include <errno.h>
+
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/failpoint.h"
+#include "base/log.h"
 #include "box/box-private.h"
 #include "box/host-private.h"
 
@@ -57,12 +60,21 @@ on_op_saved(Box *box, const GError *error, void *data)
 
 /* ---- pause and resume ---- */
 
+static bool
+may(const Box *box, BoxOp what)
+{
+    if (what == BOX_OP_PAUSE)
+        return box->row.state == BOX_READY;
+    return box->row.state == BOX_PAUSED || (box->row.state == BOX_ERROR && box->storage_error == ENOSPC);
+}
+
 static void
 on_frozen(const KeeperAnswer *answer, const int fds[KEEPER_FDS], const GError *error, void *data)
 {
     Op *op = data;
     Box *box = op->box;
-    bool pause = box->op == BOX_OP_PAUSE;
+    BoxOp what = box->op;
+    bool pause = what == BOX_OP_PAUSE;
 
     box->op = BOX_OP_NONE;
     FAILPOINT("box-pause-done");
@@ -71,7 +83,7 @@ on_frozen(const KeeperAnswer *answer, const int fds[KEEPER_FDS], const GError *e
         return;
     }
     /* It may have been killed, or have ended, meanwhile. */
-    if (box->row.state != (pause ? BOX_READY : BOX_PAUSED)) {
+    if (!may(box, what)) {
         g_autoptr(GError) late = g_error_new_literal(ERR_DOMAIN, ERR_CONFLICT, "the box is being ended");
 
         op_finish(op, late);
@@ -80,6 +92,7 @@ on_frozen(const KeeperAnswer *answer, const int fds[KEEPER_FDS], const GError *e
     box_set_state(box, pause ? BOX_PAUSED : BOX_READY, NULL);
     box_touch(box);
     box->kept = false;
+    box->storage_error = 0;
     box_save(box, pause ? "box.paused" : "box.resumed", op->actor, NULL, on_op_saved, op);
 }
 
@@ -87,9 +100,8 @@ static void
 freeze(Box *box, BoxOp what, const char *actor, BoxFunc done, void *data)
 {
     Op *op = op_new(box, actor, done, data);
-    BoxState from = what == BOX_OP_PAUSE ? BOX_READY : BOX_PAUSED;
 
-    if (box->row.state != from || box->op != BOX_OP_NONE) {
+    if (!may(box, what) || box->op != BOX_OP_NONE) {
         op_refuse(op, ERR_CONFLICT,
                   what == BOX_OP_PAUSE ? "only a box that is ready can be paused"
                                        : "only a paused box can be resumed");
@@ -115,6 +127,23 @@ void
 box_resume(Box *box, const char *actor, BoxFunc done, void *data)
 {
     freeze(box, BOX_OP_RESUME, actor, done, data);
+}
+
+void
+box_storage_failed(Box *box, int error)
+{
+    BoxState state = box->row.state;
+
+    box->storage_error = error;
+    /* Told again, or on its way out. */
+    if (box->gone || (state != BOX_READY && state != BOX_PAUSED))
+        return;
+    log_warn("box", "its storage failed", log_str("box", box->row.id), log_str("error", g_strerror(error)));
+    box_set_state(box, BOX_ERROR, "storage");
+    box_save(box, "box.failed", "coop",
+             json_pack("{s:s, s:s}", "reason", "storage", "error",
+                       error == ENOSPC ? "the disk of the host is full" : "the disk of the box has failed"),
+             NULL, NULL);
 }
 
 /* ---- renewal ---- */

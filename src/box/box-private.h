@@ -52,6 +52,7 @@ struct Box {
     GArray *oom_asked;    /* guint32: runs that wait for an answer */
     guint oom_under_way;  /* how many of them the STAT under way answers */
     guint32 oom_kills;    /* the last value seen */
+    int storage_error;    /* errno of the trouble that froze it; 0: none */
     gint64 link_closed_us;
     guint probes_failed;
     guint saving; /* writes of the row under way */
@@ -84,6 +85,11 @@ box_is_written(const Box *box)
  * again by the tick, and `done` hears of the first failure. */
 void box_save(Box *box, const char *kind, const char *actor, Json *data, BoxFunc done, void *user);
 void box_save_again(Box *box);
+
+/* ---- box-op.c ---- */
+
+/* The keeper froze it. */
+void box_storage_failed(Box *box, int error);
 
 /* ---- box-run.c ---- */
 

@@ -311,6 +311,8 @@ check_usable(const Box *box, GError **error)
         return err_set(error, ERR_CONFLICT, "the box '%s' is paused: resume it first", id);
     if (box->row.state == BOX_CREATING)
         return err_set(error, ERR_CONFLICT, "the box '%s' is still being made", id);
+    if (box->row.state == BOX_ERROR && !box->gone)
+        return err_set(error, ERR_CONFLICT, "the box '%s' is in error: %s", id, box->row.reason);
     if (box->row.state != BOX_READY)
         return err_set(error, ERR_CONFLICT, "the box '%s' has ended or is being ended", id);
     if (box->host->closed || box->link == NULL)

@@ -17,6 +17,10 @@
  *       +---------+----------+--> stopping -> terminated
  *       +---------+----------+--> error (with its reason: lost, stuck, storage, failed, …)
  *
+ * Of a box that is in error something may be left: one that is stuck is ended again and again;
+ * one in trouble with its storage is frozen, and can be killed, or resumed if it was the host's
+ * disk that ran full.
+ *
  * `busy` is shown for a ready box with commands under way; it is no state of its own.  Every
  * change of state is one transaction with its event.  A box stays in memory until it has ended
  * and its end is written; afterwards it is a row. */

@@ -80,11 +80,12 @@ tick_box(Box *box, void *data)
     BoxState state = box->row.state;
     /* One that waits for the keeper's LIST after a restart is not judged by its clock. */
     bool attached = box->link != NULL || box->link_closed_us != 0;
-    bool usable = attached && (state == BOX_READY || state == BOX_PAUSED);
+    bool frozen = state == BOX_PAUSED || (state == BOX_ERROR && box->ending.reason == NULL);
+    bool usable = attached && !box->gone && (state == BOX_READY || frozen);
     bool ready = host->keeper != NULL && keeper_client_is_ready(host->keeper);
 
     if (usable && box->op == BOX_OP_NONE) {
-        BoxDue due = box_life_due(&box->row.life, now_us, state == BOX_PAUSED);
+        BoxDue due = box_life_due(&box->row.life, now_us, frozen);
 
         if (due != BOX_DUE_NOT)
             expire(box, due, now_us);

@@ -398,10 +398,15 @@ static void
 on_keeper_told(const KeeperAnswer *answer, void *ctx)
 {
     BoxHost *host = ctx;
-    const Box *box = g_hash_table_lookup(host->boxes, answer->box);
+    Box *box = g_hash_table_lookup(host->boxes, answer->box);
+    bool known = box != NULL && !box->gone;
 
-    if (answer->verb == KEEPER_BOX && (box == NULL || box->gone))
+    if (answer->verb == KEEPER_BOX && !known)
         kill_nobodys(host, answer->box);
+    else if (answer->verb == KEEPER_TROUBLE && answer->stage == TROUBLE_STORAGE && known)
+        box_storage_failed(box, answer->error);
+    else if (answer->verb == KEEPER_TROUBLE)
+        pool_trouble(host, answer->box);
     else
         log_warn("box", "an unknown word of the keeper", log_int("verb", answer->verb));
 }

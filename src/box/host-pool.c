@@ -85,6 +85,15 @@ pool_gone(BoxHost *host, const char *id)
     return g_hash_table_remove(host->pool.boxes, id);
 }
 
+void
+pool_trouble(BoxHost *host, const char *id)
+{
+    Box *box = pool_find(host, id);
+
+    if (box != NULL)
+        discard(box, NULL);
+}
+
 static void
 discard_of(Box *box, void *data)
 {

@@ -92,8 +92,9 @@ void pool_clear(BoxHost *host);
 Box *pool_take(BoxHost *host, Template *template, const KeeperLimits *limits);
 void pool_tick(BoxHost *host);
 void pool_fill(BoxHost *host);
-bool pool_gone(BoxHost *host, const char *id); /* true: it was one of the pool's */
-void pool_warm(BoxHost *host);                 /* the keeper is there */
+void pool_trouble(BoxHost *host, const char *id); /* it is given up, if it is one of the pool's */
+bool pool_gone(BoxHost *host, const char *id);    /* true: it was one of the pool's */
+void pool_warm(BoxHost *host);                    /* the keeper is there */
 Box *pool_find(BoxHost *host, const char *id);
 void pool_each(BoxHost *host, void (*func)(Box *box, void *data), void *data);
 

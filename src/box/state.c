@@ -19,8 +19,9 @@ static const struct {
                     TO(BOX_READY) | TO(BOX_STOPPING) | TO(BOX_TERMINATED) | TO(BOX_ERROR)},
     [BOX_STOPPING] = {"stopping", "RUNNING", TO(BOX_TERMINATED) | TO(BOX_ERROR)},
     [BOX_TERMINATED] = {"terminated", "TERMINATED", 0},
-    /* One that is stuck, or whose disk failed, can still be ended, or vanish. */
-    [BOX_ERROR] = {"error", "ERROR", TO(BOX_STOPPING) | TO(BOX_TERMINATED) | TO(BOX_ERROR)},
+    /* One that is stuck, or whose disk failed, can still be ended, or vanish; one that was
+     * stopped because the host's disk ran full can go on. */
+    [BOX_ERROR] = {"error", "ERROR", TO(BOX_READY) | TO(BOX_STOPPING) | TO(BOX_TERMINATED) | TO(BOX_ERROR)},
 };
 
 bool

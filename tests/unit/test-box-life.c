@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What becomes of a box: time, pause, kill, and ends of its own. */
+#include <errno.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -429,6 +430,67 @@ test_health(void)
     g_assert_false(fake_keeper_has(id));
 }
 
+static void
+test_storage(void)
+{
+    static const struct {
+        int error;
+        bool goes_on;
+    } rows[] = {{ENOSPC, true}, {EIO, false}};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(rows); i++) {
+        g_autoptr(World) w = world_new();
+        Box *box = world_box(w, "k1");
+        g_autofree char *id = id_of(box);
+        KeeperAnswer trouble = {.verb = KEEPER_TROUBLE, .stage = TROUBLE_STORAGE, .error = rows[i].error};
+        g_auto(Ended) resumed = {0}, killed = {0};
+        g_autoptr(GError) error = NULL;
+        static const char *const argv[] = {"true", NULL};
+
+        g_strlcpy(trouble.box, id, sizeof trouble.box);
+        fake_keeper_tell(&trouble);
+        fake_keeper_tell(&trouble);
+        world_settle(w);
+        assert_state(box, BOX_ERROR, "storage");
+        assert_row(w, id, "error", "storage");
+        g_assert_true(box_host_find(w->host, id, NULL) == box);
+        g_assert_null(box_start(box, &(RunSpec){.argv = argv}, NULL, &error));
+        g_assert_cmpint(err_kind(error), ==, ERR_CONFLICT);
+        world_tick(w, 31 * MINUTE); /* nobody can use it, so it is not idle */
+        assert_state(box, BOX_ERROR, "storage");
+        box_resume(box, NULL, on_box_done, &resumed);
+        world_settle(w);
+        g_assert_cmpint(resumed.error == NULL, ==, rows[i].goes_on);
+        g_assert_cmpuint(fake_keeper_calls(KEEPER_THAW), ==, rows[i].goes_on);
+        if (rows[i].goes_on) {
+            assert_state(box, BOX_READY, NULL);
+            fake_keeper_tell(&trouble);
+            world_settle(w);
+        }
+        world_restart(w); /* the keeper tells it again */
+        fake_keeper_tell(&trouble);
+        world_settle(w);
+        assert_row(w, id, "error", "storage");
+        box_kill(box_host_find(w->host, id, NULL), "killed", NULL, on_box_done, &killed);
+        world_settle(w);
+        g_assert_true(killed.done && killed.error == NULL);
+        assert_row(w, id, "terminated", "killed");
+    }
+}
+
+static void
+test_storage_expires(void)
+{
+    g_autoptr(World) w = world_new();
+    g_autofree char *id = id_of(world_box(w, "k1"));
+    KeeperAnswer trouble = {.verb = KEEPER_TROUBLE, .stage = TROUBLE_STORAGE, .error = EIO};
+
+    g_strlcpy(trouble.box, id, sizeof trouble.box);
+    fake_keeper_tell(&trouble);
+    world_tick(w, HOUR);
+    assert_row(w, id, "terminated", "expired");
+}
+
 /* The store fails at the worst moment; the end is written when it can be. */
 static void
 test_end_is_written_later(void)
@@ -477,6 +539,8 @@ main(int argc, char **argv)
     g_test_add_func("/life/gone-after-oom", test_gone_after_oom);
     g_test_add_func("/life/broken-channel", test_broken_channel);
     g_test_add_func("/life/health", test_health);
+    g_test_add_func("/life/storage", test_storage);
+    g_test_add_func("/life/storage-expires", test_storage_expires);
     g_test_add_func("/life/end-is-written-later", test_end_is_written_later);
     return g_test_run();
 }

@@ -15,7 +15,7 @@ test_states(void)
     /* Rows: from; columns: to, in the order of BoxState. */
     static const char *const table[BOX_STATE_MAX] = {
         [BOX_CREATING] = ".y.yyy", [BOX_READY] = "..yyyy",      [BOX_PAUSED] = ".y.yyy",
-        [BOX_STOPPING] = "....yy", [BOX_TERMINATED] = "......", [BOX_ERROR] = "...yyy",
+        [BOX_STOPPING] = "....yy", [BOX_TERMINATED] = "......", [BOX_ERROR] = ".y.yyy",
     };
 
     for (int from = 0; from < BOX_STATE_MAX; from++) {
