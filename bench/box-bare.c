@@ -566,7 +566,7 @@ main(int argc, char **argv)
     }
     static Prepared p = {.stage = "/tmp/box-bare-XXXXXX"};
     struct stat st;
-    int runs = atoi(argv[3]), gap = atoi(argv[4]);
+    int runs = (int)g_ascii_strtoll(argv[3], NULL, 10), gap = (int)g_ascii_strtoll(argv[4], NULL, 10);
 
     must(unshare(CLONE_NEWNS), "mount namespace");
     must(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL), "private");

@@ -50,6 +50,7 @@ api_new(const ApiSpec *spec)
     api->events = spec->events;
     api->boxes = spec->boxes;
     api->templates = spec->templates;
+    api->self_test = spec->self_test;
     api->home = g_strdup(spec->home);
     api->address = g_strdup(spec->address);
     api->rate = spec->rate;

@@ -7,6 +7,7 @@
 #include "api/session.h"
 #include "base/loop.h"
 #include "box/box.h"
+#include "box/selftest.h"
 #include "box/template.h"
 #include "http/request.h"
 #include "http/server.h"
@@ -24,6 +25,7 @@ typedef struct ApiSpec {
     EventLog *events;
     BoxHost *boxes;             /* NULL: this server has none */
     TemplateStore *templates;   /* NULL: none */
+    SelfTest *self_test;        /* NULL: none */
     const char *home;           /* for temporary files of uploads */
     const char *address;        /* where a browser finds us: "http://127.0.0.1:8003" */
     const char *const *hosts;   /* further names we answer to; NULL: none */

@@ -22,6 +22,7 @@ extern const ApiRoute previews_routes[];
 extern const ApiRoute sandboxes_routes[];
 extern const ApiRoute service_execute_routes[];
 extern const ApiRoute service_routes[];
+extern const ApiRoute self_test_routes[];
 extern const ApiRoute session_routes[];
 extern const ApiRoute stats_routes[];
 extern const ApiRoute templates_routes[];

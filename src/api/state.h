@@ -20,6 +20,7 @@ struct Api {
     EventLog *events;
     BoxHost *boxes;           /* NULL: none */
     TemplateStore *templates; /* NULL: none */
+    SelfTest *self_test;      /* NULL: none */
     HttpServer *server;       /* NULL until it is there */
     char *home, *address;
     OriginRules *origins;

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "cli/commands.h"
+#include "cli/remote.h"
 #include "cli/settings.h"
 #include "daemon/probe.h"
 
@@ -65,9 +66,55 @@ on_done(const GPtrArray *results, void *data)
     g_main_loop_quit(doctor->loop);
 }
 
+/* ---- the self-test ---- */
+
+static void
+show_attempts(Out *out, const Json *report)
+{
+    size_t i;
+    Json *a;
+
+    json_array_foreach(json_object_get(report, "attempts"), i, a)
+    {
+        const char *name = "", *what = "", *user = "", *error = "";
+        int held = 0;
+
+        (void)json_unpack(a, "{s:s, s:s, s:s, s:b, s:s}", "name", &name, "what", &what, "user", &user, "held",
+                          &held, "error", &error);
+        out_text(out, held ? OUT_GOOD : OUT_BAD, "%-6s", held ? "held" : "BROKE");
+        out_text(out, OUT_PLAIN, "  %-4s  %-16s  %s%s%s%s\n", user, name, what, error[0] != '\0' ? " (" : "",
+                 error, error[0] != '\0' ? ")" : "");
+    }
+}
+
+static ExitCode
+run_self_test(Cli *cli)
+{
+    g_autoptr(Remote) remote = NULL;
+    g_autoptr(Json) report = NULL;
+    Out *out = cli_out(cli);
+    ExitCode code = remote_open(cli, &remote);
+
+    if (code == EXIT_CODE_OK)
+        code = remote_call(remote, "POST", "/api/v1/self-test", NULL, &report);
+    if (code != EXIT_CODE_OK)
+        return code;
+    json_int_t held = json_integer_value(json_object_get(report, "held"));
+    json_int_t broken = json_integer_value(json_object_get(report, "broken"));
+
+    out_json(out, report);
+    if (out_format(out) != OUT_JSON) {
+        show_attempts(out, report);
+        out_text(out, OUT_BOLD, "\n%lld held, %lld broke out\n", (long long)held, (long long)broken);
+    }
+    return broken == 0 ? EXIT_CODE_OK : EXIT_CODE_FAILED;
+}
+
 static ExitCode
 run(Cli *cli)
 {
+    if (cli_option(cli, "self-test") != NULL)
+        return run_self_test(cli);
     g_autofree char *self = g_file_read_link("/proc/self/exe", NULL);
     g_autoptr(Config) config = NULL;
     ExitCode code = cli_config(cli, &config);
@@ -84,12 +131,18 @@ run(Cli *cli)
     return doctor.all_needed ? EXIT_CODE_OK : EXIT_CODE_FAILED;
 }
 
+static const CliOption options[] = {
+    {.name = "self-test", .help = "let a program in a box try to get out, and print what came of it"},
+    {NULL},
+};
+
 const Command command_doctor = {
     .name = "doctor",
     .summary = "Look at what this machine offers, and how to get what is missing",
     .details =
         "Each problem has a line FIX with what to do. The exit code is 0 when nothing is missing that\n"
-        "boxes need; what is only degraded works, but less well.",
-    .settings = CLI_SETTINGS_HOME,
+        "boxes need; what is only degraded works, but less well. The self-test asks the running server.",
+    .options = options,
+    .settings = CLI_SETTINGS_CLIENT,
     .run = run,
 };

@@ -2,19 +2,15 @@
 #include "daemon/keeper-place.h"
 
 #include <errno.h>
-#include <pwd.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/err.h"
 #include "base/path.h"
+#include "base/subids.h"
 #include "daemon/home.h"
 
-enum {
-    SUB_IDS_NEEDED = 65536,
-    SUB_ID_FIELDS = 3, /* who:first:count */
-};
+enum { SUB_IDS = 65536 };
 
 static const char libexec_folder[] = "../libexec/coop";
 
@@ -82,45 +78,6 @@ program_find(const char *self, const char *name, GError **error)
     return NULL;
 }
 
-/* ---- sub-ids ---- */
-
-static bool
-is_theirs(const char *who, const char *user, uid_t uid)
-{
-    guint64 number;
-
-    return (user != NULL && strcmp(who, user) == 0) ||
-           (g_ascii_string_to_unsigned(who, 10, 0, G_MAXUINT32, &number, NULL) && number == uid);
-}
-
-static guint32
-sub_ids_in(const char *text, const char *user, uid_t uid)
-{
-    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
-
-    for (char **line = lines; *line != NULL; line++) {
-        g_auto(GStrv) fields = g_strsplit(*line, ":", -1);
-        guint64 first, count;
-
-        if (g_strv_length(fields) == SUB_ID_FIELDS && is_theirs(fields[0], user, uid) &&
-            g_ascii_string_to_unsigned(fields[1], 10, 1, G_MAXUINT32 - SUB_IDS_NEEDED, &first, NULL) &&
-            g_ascii_string_to_unsigned(fields[2], 10, SUB_IDS_NEEDED, G_MAXUINT32, &count, NULL))
-            return (guint32)first;
-    }
-    return 0;
-}
-
-guint32
-sub_ids_of(const char *user, uid_t uid)
-{
-    g_autofree char *text = NULL;
-    const struct passwd *pw = user == NULL ? getpwuid(uid) : NULL;
-
-    if (!g_file_get_contents("/etc/subuid", &text, NULL, NULL))
-        return 0;
-    return sub_ids_in(text, pw != NULL ? pw->pw_name : user, uid);
-}
-
 /* ---- the command line ---- */
 
 static void
@@ -134,12 +91,18 @@ GPtrArray *
 keeper_argv(const Config *config, const RunAs *server, const char *self, bool in_leaf, GError **error)
 {
     bool root = geteuid() == 0;
+    guint32 base = 0;
     g_autofree char *program = program_find(self, "coop-keeper", error);
     g_autofree char *init = program != NULL ? program_find(self, "coop-init", error) : NULL;
     g_autofree char *folder = folder_of(config, root);
 
     if (init == NULL)
         return NULL;
+    /* Without such ids no template can be built either, which is said elsewhere. */
+    if (server->name != NULL)
+        (void)subids_find_user(server->name, server->uid, SUB_IDS, &base, NULL);
+    else
+        (void)subids_find_own(SUB_IDS, &base, NULL);
     GPtrArray *argv = g_ptr_array_new_with_free_func(g_free);
     g_ptr_array_add(argv, g_steal_pointer(&program));
     add_option(argv, "--init", g_steal_pointer(&init));
@@ -147,7 +110,7 @@ keeper_argv(const Config *config, const RunAs *server, const char *self, bool in
     add_option(argv, "--state", g_build_filename(folder, "state", NULL));
     add_option(argv, "--templates", g_strdup(config->templates_dir));
     add_option(argv, "--server-uid", g_strdup_printf("%u", server->uid));
-    add_option(argv, "--template-base", g_strdup_printf("%u", sub_ids_of(server->name, server->uid)));
+    add_option(argv, "--template-base", g_strdup_printf("%u", base));
     if (in_leaf)
         g_ptr_array_add(argv, g_strdup("--cgroup-leaf"));
     g_ptr_array_add(argv, NULL);

@@ -27,7 +27,3 @@ keeper_argv(const Config *config, const RunAs *server, const char *self, bool in
 
 /* A program of ours by name, found as above. */
 char *program_find(const char *self, const char *name, GError **error);
-
-/* The first of the 65,536 ids that are lent to this user (/etc/subuid), under which templates
- * lie on the disk; 0: none. */
-guint32 sub_ids_of(const char *user, uid_t uid);

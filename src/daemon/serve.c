@@ -15,6 +15,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/version.h"
+#include "daemon/boxes.h"
 #include "daemon/home.h"
 #include "daemon/listen.h"
 #include "daemon/privilege.h"
@@ -28,6 +29,7 @@ enum {
     STOP_MS = 10000, /* for answers under way, after that they are cut */
     PRUNE_S = 3600,
     BACKUP_MAX_GIB = 64, /* an uploaded backup */
+    CENTS = 100,
 };
 
 typedef struct Server {
@@ -42,6 +44,7 @@ typedef struct Server {
     Db *db;
     EventLog *events;
     ServeTemplates *templates; /* NULL: none */
+    Boxes *boxes;              /* NULL: none */
     Api *api;
     HttpServer *http;
     bool stopping;
@@ -129,6 +132,35 @@ open_store(Server *s, GError **error)
 }
 
 static void
+on_degraded(const char *part, const char *reason, void *ctx)
+{
+    Server *s = ctx;
+
+    api_set_degraded(s->api, part, reason);
+}
+
+/* Without boxes the rest still works. */
+static void
+make_boxes(Server *s)
+{
+    g_autoptr(GError) error = NULL;
+    TemplateStore *templates = serve_templates_store(s->templates);
+
+    if (templates == NULL)
+        return;
+    s->boxes = boxes_new(&(BoxesSpec){.config = s->config,
+                                      .loop = s->loop,
+                                      .db = s->db,
+                                      .events = s->events,
+                                      .templates = templates,
+                                      .degraded = on_degraded,
+                                      .ctx = s},
+                         &error);
+    if (s->boxes == NULL)
+        log_warn("daemon", "there are no boxes", log_gerror(error));
+}
+
+static void
 make_api(Server *s)
 {
     const ConfigHttp *h = &s->config->http;
@@ -137,7 +169,10 @@ make_api(Server *s)
         .loop = s->loop,
         .db = s->db,
         .events = s->events,
+        .boxes = s->boxes != NULL ? boxes_host(s->boxes) : NULL,
         .templates = serve_templates_store(s->templates),
+        .self_test = s->boxes != NULL ? boxes_self_test(s->boxes) : NULL,
+        .price_per_hour = (double)s->config->boxes.price_cents / CENTS,
         .home = s->config->home,
         .address = s->address,
         .hosts = (const char *const *)hosts,
@@ -235,7 +270,7 @@ announce(Server *s)
 }
 
 static void
-on_loaded(void *data, const GError *error)
+begin(void *data, const GError *error)
 {
     Server *s = data;
     g_autoptr(GError) failed = NULL;
@@ -252,6 +287,17 @@ on_loaded(void *data, const GError *error)
         announce(s);
         serve_templates_begin(s->templates, s->api);
     }
+}
+
+static void
+on_loaded(void *data, const GError *error)
+{
+    Server *s = data;
+
+    if (s->stopping || error != NULL || s->boxes == NULL)
+        begin(s, error);
+    else
+        boxes_load(s->boxes, begin, s);
 }
 
 static void
@@ -336,6 +382,7 @@ server_clear(Server *s)
     /* The order of who uses whom: answers first, then the jobs they started, then what those
      * report to. */
     http_server_free(s->http);
+    boxes_free(s->boxes);
     serve_templates_free(s->templates);
     event_log_free(s->events);
     db_close(s->db);
@@ -365,6 +412,7 @@ serve_run(const Config *config, const ServeOptions *options, GError **error)
     if (ok) {
         s.loop = loop_new(NULL);
         s.templates = serve_templates_new(config, s.loop, s.db, s.space_fd);
+        make_boxes(&s);
         make_api(&s);
         run_loop(&s);
         if (s.error != NULL) {

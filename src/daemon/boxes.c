@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/boxes.h"
+
+#include "base/err.h"
+#include "base/log.h"
+#include "daemon/keeper-place.h"
+
+struct Boxes {
+    BoxesSpec spec;
+    BoxHost *host;
+    SelfTest *test;
+    DbDone loaded;
+    void *loaded_data;
+};
+
+static KeeperLimits
+limits_of(const ConfigLimits *c)
+{
+    return (KeeperLimits){
+        .memory_bytes = (guint64)c->memory,
+        .disk_bytes = (guint64)c->disk,
+        .inodes = (guint32)c->inodes,
+        .pids = (guint32)c->processes,
+        .cpu_milli = (guint32)c->cpu_milli,
+    };
+}
+
+static BoxHost *
+make_host(Boxes *b, const char *socket)
+{
+    const Config *config = b->spec.config;
+    const ConfigBoxes *c = &config->boxes;
+
+    return box_host_new(&(BoxHostSpec){
+        .loop = b->spec.loop,
+        .db = b->spec.db,
+        .events = b->spec.events,
+        .templates = b->spec.templates,
+        .home = config->home,
+        .keeper_socket = socket,
+        .default_template = config->template_default,
+        .limits = limits_of(&c->limits),
+        .limits_max = limits_of(&c->max),
+        .lifetime_ms = c->lifetime_ms,
+        .idle_ms = c->idle_ms,
+        .boxes_per_key = (guint)c->per_key,
+        .boxes_max = (guint)c->count,
+        .pool = (guint)c->pool,
+        .disks = (guint)c->disks,
+        .memory_floor_bytes = (guint64)c->memory_floor,
+        .disk_floor_bytes = (guint64)c->disk_floor,
+        .keep_rows_ms = c->keep_ms,
+        .degraded = b->spec.degraded,
+        .ctx = b->spec.ctx,
+    });
+}
+
+Boxes *
+boxes_new(const BoxesSpec *spec, GError **error)
+{
+    const Config *config = spec->config;
+    g_autofree char *self = g_file_read_link("/proc/self/exe", error);
+    g_autofree char *probe = self != NULL ? program_find(self, "coop-probe", error) : NULL;
+    g_autofree char *socket = config->keeper_socket != NULL ? g_strdup(config->keeper_socket)
+                                                            : keeper_socket(config);
+    g_autoptr(Boxes) b = g_new0(Boxes, 1);
+
+    b->spec = *spec;
+    if (probe == NULL)
+        return NULL;
+    b->host = make_host(b, socket);
+    b->test = self_test_new(&(SelfTestSpec){.host = b->host,
+                                            .loop = spec->loop,
+                                            .probe = probe,
+                                            .host_file = config->database_file,
+                                            .template = config->template_default});
+    return g_steal_pointer(&b);
+}
+
+/* ---- the start ---- */
+
+static void
+on_tested(Json *report, const GError *error, void *data)
+{
+    Boxes *b = data;
+
+    if (error != NULL) {
+        b->spec.degraded("self-test", error->message, b->spec.ctx);
+        log_warn("box", "the self-test could not be run", log_gerror(error));
+        return;
+    }
+    b->spec.degraded("self-test", NULL, b->spec.ctx);
+    log_info("box", "self-test", log_int("held", json_integer_value(json_object_get(report, "held"))),
+             log_int("broken", json_integer_value(json_object_get(report, "broken"))));
+}
+
+static void
+on_built(Template *t, const GError *error, void *data)
+{
+    Boxes *b = data;
+
+    if (error == NULL)
+        self_test_run(b->test, "coop", on_tested, b);
+}
+
+static void
+on_loaded(void *data, const GError *error)
+{
+    Boxes *b = data;
+
+    b->loaded(b->loaded_data, error);
+    /* Whoever keeps the templates builds this one too; we join it. */
+    if (error == NULL && b->spec.config->templates_build)
+        template_store_build(b->spec.templates, b->spec.config->template_default, false, NULL, on_built, b);
+}
+
+void
+boxes_load(Boxes *boxes, DbDone done, void *data)
+{
+    boxes->loaded = done;
+    boxes->loaded_data = data;
+    box_host_load(boxes->host, on_loaded, boxes);
+}
+
+void
+boxes_free(Boxes *boxes)
+{
+    if (boxes == NULL)
+        return;
+    self_test_free(boxes->test);
+    box_host_free(boxes->host);
+    g_free(boxes);
+}
+
+BoxHost *
+boxes_host(Boxes *boxes)
+{
+    return boxes->host;
+}
+
+SelfTest *
+boxes_self_test(Boxes *boxes)
+{
+    return boxes->test;
+}
