@@ -56,7 +56,9 @@ typedef struct BoxSpec {
 } BoxSpec;
 
 /* ERR_INVALID, ERR_NOT_FOUND (template), ERR_LIMIT (caps: 429), ERR_UNAVAILABLE (template not
- * built, keeper away, tier off), ERR_FULL (admission).  `created` false: the lease had it. */
+ * built, keeper away, tier off, memory), ERR_FULL (disk), ERR_CONFLICT (killed meanwhile).
+ * `created` false: the lease had it.  Like every `done` here and in box.h, it runs from the loop or
+ * from box_host_free(), never inside the call. */
 typedef void (*BoxCreatedFunc)(Box *box, bool created, const GError *error, void *data);
 void box_host_create(BoxHost *host, const BoxSpec *spec, BoxCreatedFunc done, void *data);
 

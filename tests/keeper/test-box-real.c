@@ -16,7 +16,7 @@
 #include "box/host.h"
 #include "support/store.h"
 
-enum { WATCHDOG_S = 120, MIB = 1 << 20, READY_BYTES = 6, RECORD_BYTES = 64 };
+enum { WATCHDOG_S = 280, MIB = 1 << 20, READY_BYTES = 6, RECORD_BYTES = 64 };
 
 typedef struct Real {
     char *folder, *socket, *state, *store;
@@ -51,8 +51,7 @@ possible(void)
     }
     /* In a chroot no user namespace can be made. */
     g_assert_true(g_file_get_contents("/proc/self/mountinfo", &mounts, NULL, NULL));
-    if (strstr(mounts, " / / ") == NULL &&
-        g_regex_match_simple("^\\d+ \\d+ \\S+ \\S+ / ", mounts, G_REGEX_MULTILINE, 0) == FALSE) {
+    if (!g_regex_match_simple("^\\d+ \\d+ \\S+ \\S+ / ", mounts, G_REGEX_MULTILINE, 0)) {
         g_test_skip("user namespaces cannot be made inside a chroot");
         return false;
     }
@@ -653,7 +652,7 @@ test_server_killed(void)
     if (!possible())
         return;
     if (g_strcmp0(g_getenv("COOP_HAS_FAILPOINTS"), "1") != 0) {
-        g_test_skip("this build has no failpoints");
+        g_test_skip("a release build has no failpoints");
         return;
     }
     g_autoptr(Real) r = real_new(0);

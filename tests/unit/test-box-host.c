@@ -180,15 +180,19 @@ test_refusals(void)
         world_create(w, &rows[i].spec, &made);
         g_assert_cmpint(err_kind(made.error), ==, rows[i].kind);
     }
-    box_host_set_off(w->host, "the self-test got out");
-    g_auto(Made) off = {0};
+    BoxSpec leased = {.owner = "k1", .lease = "l"};
+    g_auto(Made) there = {0}, off = {0}, off_too = {0};
 
+    world_create(w, &leased, &there);
+    box_host_set_off(w->host, "the self-test got out");
+    world_create(w, &leased, &off_too);
+    g_assert_cmpint(err_kind(off_too.error), ==, ERR_UNAVAILABLE);
     world_create(w, &plain, &off);
     g_assert_cmpint(err_kind(off.error), ==, ERR_UNAVAILABLE);
     g_assert_nonnull(strstr(off.error->message, "got out"));
     box_host_set_off(w->host, NULL);
     world_box(w, "k1");
-    g_assert_cmpuint(fake_keeper_calls(KEEPER_CREATE), ==, 1);
+    g_assert_cmpuint(fake_keeper_calls(KEEPER_CREATE), ==, 2);
 }
 
 static void

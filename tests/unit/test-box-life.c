@@ -261,6 +261,7 @@ test_kill(void)
     box_kill(box, "other", "key:k2", on_box_done, &b);
     world_settle(w);
     assert_state(box, BOX_STOPPING, NULL);
+    assert_row(w, id, "stopping", "killed"); /* for a server that comes after a kill -9 */
     g_assert_false(a.done || b.done);
     g_assert_cmpuint(fake_keeper_calls(KEEPER_KILL), ==, 1);
     g_assert_cmpuint(fake_links_stopped(), ==, 1);
