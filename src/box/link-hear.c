@@ -197,11 +197,6 @@ on_started(BoxLink *link, Run *run, const FrameHead *head)
     if (run->pid != 0 || head->value == 0)
         return false;
     run->pid = head->value;
-    /* What was asked for meanwhile. */
-    if (run->n_signals > 0)
-        link_owe(run, OWE_SIGNALS);
-    if (run->rows != 0)
-        link_owe(run, OWE_RESIZE);
     if (link->events.started != NULL && run->logged)
         link->events.started(link, run, link->ctx);
     return true;

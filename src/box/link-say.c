@@ -63,11 +63,10 @@ say_input(BoxLink *link, Run *run)
     return true;
 }
 
-/* Init drops what is for a run whose process is not there yet. */
 static bool
 say_signals(BoxLink *link, Run *run)
 {
-    while (run->pid != 0 && run->n_signals > 0) {
+    while (run->n_signals > 0) {
         FrameHead head = {.type = FRAME_SIGNAL, .run = run->id, .value = run->signals[0]};
 
         if (!link_send(link, &head, NULL))
@@ -105,8 +104,6 @@ say_one(BoxLink *link, Run *run, RunOwed what)
         head.type = FRAME_STDIN_CLOSE;
         return link_send(link, &head, NULL);
     case OWE_RESIZE:
-        if (run->pid == 0)
-            return true;
         head.type = FRAME_RESIZE;
         head.value = (guint32)run->rows << 16 | run->columns;
         return link_send(link, &head, NULL);
