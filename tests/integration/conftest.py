@@ -6,6 +6,7 @@ import tempfile
 
 import pytest
 
+from boxserver import BoxServer, need_boxes
 from commands import USERS, Coop, need_user_namespaces
 from harness import PROGRAM, Server
 
@@ -75,3 +76,40 @@ def who(request):
 @pytest.fixture
 def user_namespaces():
     need_user_namespaces()
+
+
+@pytest.fixture
+def make_boxes(folder):
+    """make_boxes(...) starts a server with a keeper and a tiny template."""
+    need_boxes()
+    made = []
+
+    def make(**options):
+        place = folder / str(len(made))
+        place.mkdir()
+        made.append(BoxServer(place, **options))
+        return made[-1].start()
+
+    yield make
+    for server in made:
+        server.finish()
+
+
+@pytest.fixture(scope='module')
+def boxes():
+    """One for all tests of a file."""
+    need_boxes()
+    place = pathlib.Path(tempfile.mkdtemp(prefix='coop-'))
+    try:
+        one = BoxServer(place).start()
+        yield one
+        one.finish()
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+@pytest.fixture(scope='module')
+def shared_box(boxes):
+    """One for all tests of a file that leave nothing behind in it."""
+    with boxes.box(timeout=3600) as box:
+        yield box

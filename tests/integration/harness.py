@@ -296,7 +296,8 @@ class Server:
 class Stream:
     """An event stream: each item is a dict with id, event, data."""
 
-    def __init__(self, server, path='/api/v1/events', last_id=None, receive_buffer=None, headers=None, **more):
+    def __init__(self, server, path='/api/v1/events', last_id=None, receive_buffer=None, headers=None, method='GET',
+                 **more):
         headers = {'Accept': 'text/event-stream', **(headers or {})}
         if last_id is not None:
             headers['Last-Event-ID'] = str(last_id)
@@ -305,7 +306,7 @@ class Stream:
             self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         self.sock.settimeout(WAIT_S)
         self.sock.connect(server.address)
-        self.sock.sendall(server.request('GET', path, headers=headers, **more))
+        self.sock.sendall(server.request(method, path, headers=headers, **more))
         self.response = http.client.HTTPResponse(self.sock)
         self.response.begin()
         assert self.response.status == 200, self.response.read()

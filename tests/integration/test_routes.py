@@ -189,7 +189,8 @@ def test_walk(walked, caller):
         answer = caller.send(walked, route)
         if expected is None:
             assert answer.status not in GATE, (route, answer)
-            assert answer.status < 500, (route, answer)
+            # This server has no keeper and no template, and says so.
+            assert answer.status < 500 or answer.status == 503, (route, answer)
         else:
             check_refusal(walked, answer, expected)
 
@@ -222,7 +223,7 @@ def test_head_follows_the_rule_of_get(walked):
         head = {**route, 'method': 'HEAD'}
         assert call(walked, head, key=None).status == (200 if route['public'] else 401)
         answer = call(walked, head)
-        assert (answer.status, answer.body) == (200, b''), route
+        assert (answer.status, answer.body) == (call(walked, route).status, b''), route
 
 
 def test_headers_of_every_answer(walked):
