@@ -185,8 +185,8 @@ run_take_end(Run *run, const RunEnd *end)
     if (run->has_end)
         return;
     run->end = *end;
-    /* Of a box that is being ended the keeper kills everything, and init may see some of it. */
-    if (link->stopping && end->reason == RUN_SIGNAL && end->code == SIGKILL)
+    /* Of a box that is being ended init asks everything to end, and the keeper kills it. */
+    if (link->stopping && end->reason == RUN_SIGNAL && (end->code == SIGTERM || end->code == SIGKILL))
         run->end.reason = RUN_STOPPED;
     run->has_end = true;
     run->owed = 0;
