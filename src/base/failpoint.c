@@ -5,6 +5,7 @@
 #include <glib.h>
 #include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct Armed {
     char *name; /* NULL: none */
@@ -37,8 +38,10 @@ failpoint_hit(const char *name)
     }
     if (armed->name == NULL || strcmp(armed->name, name) != 0)
         return;
-    if (g_atomic_int_dec_and_test(&armed->left))
+    if (g_atomic_int_dec_and_test(&armed->left)) {
         raise(SIGKILL);
+        _exit(128 + SIGKILL); /* pid 1 of a namespace is not killed by its own signal */
+    }
 }
 #else
 typedef int failpoint_compiled_out;

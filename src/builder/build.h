@@ -20,8 +20,9 @@ typedef struct Build {
     const HostSources *host;
     Report report;
     int store_fd;
-    char **env;     /* of programs of the template */
-    Json *versions; /* what the checks printed */
+    int folder_fd, sudo_fd; /* what is copied in; -1: nothing */
+    char **env;             /* of programs of the template */
+    Json *versions;         /* what the checks printed */
 } Build;
 
 /* Everything between an empty space and a finished layer. */

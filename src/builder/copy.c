@@ -124,7 +124,9 @@ copy_host(GError **error)
 bool
 step_copy(Build *b, GError **error)
 {
+    g_autofree char *folder = g_strdup_printf("/proc/self/fd/%d", b->folder_fd);
+
     report_step(&b->report, "copy", 2, 70);
-    return strcmp(b->plan->root, "folder") == 0 ? tree_copy(b->plan->folder, BUILD_ROOT, NULL, NULL, error)
+    return strcmp(b->plan->root, "folder") == 0 ? tree_copy(folder, BUILD_ROOT, NULL, NULL, error)
                                                 : copy_host(error);
 }

@@ -92,14 +92,15 @@ clean_apt(GError **error)
 }
 
 static bool
-put_sudo(Build *b, int root_fd, GError **error)
+put_sudo(Build *b, GError **error)
 {
+    g_autofree char *path = g_strdup_printf("/proc/self/fd/%d", b->sudo_fd);
     g_autofree char *bytes = NULL;
     gsize n;
 
-    if (b->plan->sudo == NULL || access(b->plan->sudo, R_OK) < 0)
+    if (b->sudo_fd < 0)
         return true;
-    if (!g_file_get_contents(b->plan->sudo, &bytes, &n, NULL))
+    if (!g_file_get_contents(path, &bytes, &n, NULL))
         return err_set(error, ERR_UNAVAILABLE, "'%s' cannot be read", b->plan->sudo);
     return g_file_set_contents_full(BUILD_ROOT "/usr/bin/sudo", bytes, (gssize)n, G_FILE_SET_CONTENTS_NONE,
                                     0755, NULL) ||
@@ -115,7 +116,7 @@ clean(Build *b, GError **error)
 
     if (root_fd < 0)
         return err_errno(error, "open the root");
-    if (!check_places(root_fd, error) || !clean_apt(error) || !put_sudo(b, root_fd, error))
+    if (!check_places(root_fd, error) || !clean_apt(error) || !put_sudo(b, error))
         return false;
     for (size_t i = 0; i < G_N_ELEMENTS(folders); i++) {
         if (!empty_folder(root_fd, folders[i], error))
@@ -197,6 +198,9 @@ layer_hash(Build *b)
     add_dpkg(manifest);
     add_others(b, manifest);
     add_npm(manifest);
+    /* What was copied has no version. */
+    if (b->plan->root != NULL && strcmp(b->plan->root, "debian") != 0)
+        g_ptr_array_add(manifest, g_strdup_printf("copied %" G_GINT64_FORMAT, g_get_real_time()));
     g_ptr_array_sort(manifest, by_text);
     g_checksum_update(sum, (const guchar *)b->plan->key, -1);
     for (guint i = 0; i < manifest->len; i++) {

@@ -147,7 +147,8 @@ run_build(Plan *plan, int store_fd, int userns_fd, GError **error)
 {
     g_autoptr(HostSources) host = host_sources_read(needs_of(plan));
     g_autoptr(Json) versions = json_object();
-    Build build = {.plan = plan, .host = host, .store_fd = -1, .versions = versions};
+    Build build = {
+        .plan = plan, .host = host, .store_fd = -1, .folder_fd = -1, .sudo_fd = -1, .versions = versions};
     autofd work_fd = open_work(plan, store_fd, error);
 
     if (work_fd < 0)
@@ -159,6 +160,7 @@ run_build(Plan *plan, int store_fd, int userns_fd, GError **error)
     Plan rest = *plan;
     char *names[] = {(char *)(guintptr)plan->work, NULL};
 
+    FAILPOINT("build-cleanup");
     rest.names = names;
     g_autoptr(GError) failed = NULL;
     Removal removal = {&rest, store_fd};

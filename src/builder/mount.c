@@ -74,6 +74,12 @@ build_mount(Build *b, GError **error)
     b->store_fd = open(b->plan->store, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (b->store_fd < 0)
         return err_errno(error, "open '%s'", b->plan->store);
+    if (b->plan->folder != NULL)
+        b->folder_fd = open(b->plan->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (b->plan->folder != NULL && b->folder_fd < 0)
+        return err_errno(error, "open '%s'", b->plan->folder);
+    if (b->plan->sudo != NULL)
+        b->sudo_fd = open(b->plan->sudo, O_RDONLY | O_CLOEXEC); /* a build without it has no sudo */
     if (mount("tmpfs", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777") < 0)
         return err_errno(error, "mount a /tmp of its own");
     autofd work_fd = open_made(b->store_fd, b->plan->work, error);

@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Templates: built, joined, interrupted, updated and removed, by a real server and its builder."""
+import json
+import os
+import pathlib
+import signal
+import tempfile
+import threading
+
+import pytest
+
+from builds import Builder, make_root, stale, wait_clean
+from harness import wait_until
+
+HEX = '[0-9a-f]' * 40
+
+
+@pytest.fixture(scope='module')
+def root():
+    with tempfile.TemporaryDirectory(prefix='coop-root-') as folder:
+        os.chmod(folder, 0o755)
+        yield make_root(pathlib.Path(folder, 'root'))
+
+
+@pytest.fixture
+def builder(program):
+    made = Builder(program, pathlib.Path(tempfile.mkdtemp(prefix='coop-')))
+    made.mkdir('store')
+    yield made
+    made.remove()
+
+
+@pytest.fixture
+def start(builder, root):
+    """start(...) gives a server that knows the template `tiny`."""
+    made = []
+
+    def make(recipes=None, **options):
+        server = builder.server(**options)
+        server.home.mkdir(mode=0o700, exist_ok=True)
+        for name, text in {'tiny': tiny(root), **(recipes or {})}.items():
+            server.recipe(name, text)
+        os.chown(server.home, builder.uid, builder.gid)
+        made.append(server)
+        return server.start()
+
+    yield make
+    for server in made:
+        server.finish()
+
+
+def tiny(root, more=''):
+    return f'''root: folder
+folder: {root}
+commands:
+  - echo made > /made
+  - ln -s /made /link
+verify:
+  cat /made: made
+  id -u: "1000"
+user: user
+workdir: /home/user
+{more}'''
+
+
+TOP = '''from: tiny
+env: {GREETING: hello}
+files:
+  /usr/bin/greet: {content: "#!/bin/sh\\necho $GREETING\\n", mode: 0755}
+commands: [rm /link]
+verify:
+  greet: hello
+  ls /: bin
+test: greet
+'''
+
+
+def layers(store):
+    return sorted(p.name for p in store.glob(HEX))
+
+
+def test_build(start, builder):
+    server = start({'top': TOP})
+    store = builder.folder / 'store'
+    assert server.template('top')['state'] == 'available'
+    seen = []
+    event, shown = server.build('top', on_progress=seen.append)
+    assert event == 'done', shown
+    assert shown['state'] == 'built' and shown['test'] == 'greet'
+    assert shown['versions']['greet'] == 'hello' and shown['versions']['id -u'] == '1000'
+    assert len(shown['layers']) == 2 and layers(store) == sorted(shown['layers'])
+    percents = [p['percent'] for p in seen]
+    assert percents == sorted(percents) and {p['step'] for p in seen} >= {'copy', 'commands', 'verify', 'finish'}
+    top, below = (store / name for name in shown['layers'])
+    assert below.stat().st_uid == builder.first
+    assert os.lstat(top / 'link').st_rdev == 0  # a whiteout
+    assert not (top / 'made').exists() and (below / 'made').read_text() == 'made\n'
+    for place in ('dev', 'proc', 'sys'):
+        assert os.listdir(below / place) == []
+    assert not stale(store)
+    # What is there is not built again, and not forgotten.
+    assert server.build('top')[1]['hash'] == shown['hash']
+    server.finish()
+    again = start({'top': TOP})
+    assert again.template('top')['hash'] == shown['hash']
+    kinds = [e['kind'] for e in again.get('/api/v1/events?kind=template.*')['events']]
+    assert kinds.count('template.started') == 1 and kinds.count('template.built') == 1
+
+
+def test_unknown_and_wrong(start):
+    server = start({'bad': 'from: tiny\nwhat: 1\n', 'fails': 'from: tiny\ncommands: ["echo no luck; exit 3"]\n',
+                    'lies': 'from: tiny\nverify: {cat /made: other}\n',
+                    'linked': 'from: tiny\ncommands: [rm -r /dev || true; ls -d /dev]\n'})
+    assert server.ask('GET', '/api/v1/templates/none').status == 404
+    assert server.ask('POST', '/api/v1/templates/none/build').status == 404
+    assert 'bad.yaml:2:1' in server.template('bad')['error']
+    event, data = server.build('fails')
+    assert event == 'failed' and 'no luck' in data['message'] and 'exit 3' in data['message']
+    assert server.template('fails')['state'] == 'failed'
+    event, data = server.build('lies')
+    assert event == 'failed' and "says 'made'" in data['message']
+    assert server.ask('POST', '/api/v1/templates/tiny/build', body=b'{"updated":1}').status == 400
+    assert not stale(server.home.parent.parent / 'store')
+
+
+def test_commands_are_confined(start, builder):
+    """No network, no file of the server, no way back to the host."""
+    checks = '''from: tiny
+commands:
+  - '! cat /proc/net/route | head -n 2 | (read a; read b)'
+  - '! cat %s/key'
+  - '! cat /etc/shadow'
+  - '[ "$(ls /proc | head -n 1)" = 1 ]'
+  - '! mkdir /proc/x'
+''' % (builder.folder / 'server' / 'home')
+    server = start({'spy': checks})
+    assert (server.home / 'key').exists()
+    event, data = server.build('spy')
+    assert event == 'done', data
+
+
+SLOW = 'from: tiny\ncommands: ["i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done"]\n'
+
+
+def test_two_builds_join(start):
+    server = start({'slow': SLOW})
+    results = []
+    threads = [threading.Thread(target=lambda: results.append(server.build('slow'))) for _ in range(3)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert [r[0] for r in results] == ['done'] * 3
+    assert len({r[1]['hash'] for r in results}) == 1
+    kinds = [e['kind'] for e in server.get('/api/v1/events?kind=template.*')['events']]
+    assert kinds.count('template.started') == 1
+
+
+def test_reader_goes_away(start):
+    server = start({'slow': SLOW})
+    server.begin_build('slow').close()
+    wait_until(lambda: server.template('slow')['state'] == 'built', 'built without a reader')
+
+
+@pytest.mark.parametrize('step', ['start', 'copy', 'commands', 'verify', 'finish'])
+def test_builder_killed(start, builder, step):
+    server = start({'slow': SLOW})
+    killed = []
+
+    def on_progress(p):
+        if p['step'] == step and not killed:
+            killed.extend(server.builders())
+            for pid in killed:
+                os.kill(pid, signal.SIGKILL)
+
+    name = 'slow' if step == 'commands' else 'tiny'
+    event, _ = server.build(name, on_progress=on_progress)
+    server.finish()
+    again = start({'slow': SLOW})
+    wait_clean(builder.folder / 'store')
+    assert again.build(name)[0] == 'done'
+    assert event in ('failed', 'done')
+
+
+@pytest.mark.skipif(not os.environ.get('COOP_HAS_FAILPOINTS'), reason='a release build has no failpoints')
+@pytest.mark.parametrize('point', ['build-begin', 'build-mount', 'build-root', 'build-commands', 'build-verify',
+                                   'build-sync', 'build-renamed', 'build-cleanup', 'build-remove'])
+def test_crash_points(start, builder, point):
+    server = start(env={'COOP_FAIL_AT': f'{point}:1'})
+    event, data = server.build('tiny')
+    server.finish()
+    again = start()
+    store = builder.folder / 'store'
+    wait_clean(store)
+    event, data = again.build('tiny')
+    assert event == 'done', data
+    assert layers(store) == data['layers']
+
+
+def test_server_killed(start, builder):
+    """The builder follows its server and cleans up behind it."""
+    server = start({'slow': SLOW})
+    with server.begin_build('slow'):
+        pids = wait_until(server.builders, 'the builder runs')
+        server.kill()
+        wait_until(lambda: not any(os.path.exists(f'/proc/{pid}') for pid in pids), 'the builder is gone')
+    assert not stale(builder.folder / 'store')
+
+
+def test_update_and_remove(start, builder, root):
+    server = start({'top': TOP})
+    store = builder.folder / 'store'
+    _, before = server.build('top')
+    assert server.ask('DELETE', '/api/v1/templates/tiny').status == 404  # a layer, not a template
+    assert server.build('tiny')[0] == 'done'
+    assert server.ask('DELETE', '/api/v1/templates/tiny').status == 409
+    event, after = server.build('tiny', update=True)
+    assert event == 'done' and after['hash'] != before['hash']
+    assert server.ask('DELETE', '/api/v1/templates/top').status == 204
+    assert server.template('top')['state'] == 'available'
+    assert server.ask('DELETE', '/api/v1/templates/tiny').status == 204
+    assert server.ask('DELETE', '/api/v1/templates/tiny').status == 404
+    assert not list(store.glob('*.json'))
+
+
+def test_command_line(start, builder, coop):
+    server = start({'top': TOP})
+
+    def run(*args):
+        return coop('template', *args, env={'SANDBOX_SERVICE_URL': f'http://{server.host}',
+                                                'COOP_API_KEY': server.key})
+
+    built = run('build', 'top')
+    assert built.returncode == 0 and 'greet: hello' in built.stdout, built
+    listed = run('ls', '-o', 'json')
+    rows = {t['name']: t for t in json.loads(listed.stdout)}
+    assert rows['top']['state'] == 'built' and rows['top']['size'] > 0 and rows['top']['age'] >= 0
+    assert rows['nodejs-18']['state'] == 'available'
+    assert 'top' in run('ls').stdout
+    shown = json.loads(run('show', 'top', '-o', 'json').stdout)
+    assert shown['layers'] == rows['top']['layers']
+    assert run('show', 'nothing').returncode == 4
+    assert run('build', 'nothing').returncode == 4
+    assert run('update', 'top', '-o', 'json').returncode == 0
+    assert run('rm', 'top').returncode == 0
+    assert run('rm', 'top').returncode == 4
