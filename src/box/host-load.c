@@ -168,11 +168,8 @@ on_first_stat(const KeeperAnswer *answer, const int fds[KEEPER_FDS], const GErro
 static void
 hold_template(Box *box)
 {
-    g_autoptr(Template) template = template_store_get(box->host->spec.templates, box->row.facts.template,
-                                                      NULL);
-
-    if (template != NULL && strcmp(template->hash, box->row.facts.template_hash) == 0)
-        box->template = g_steal_pointer(&template);
+    /* An update may have replaced the one it was made from. */
+    box->template = template_store_find(box->host->spec.templates, box->row.facts.template_hash);
 }
 
 /* The keeper knows better than a row that was not written in time. */
@@ -374,6 +371,7 @@ on_keeper_listed(const KeeperAnswer *hello, void *ctx)
     if (!host->load.listed) {
         write_judged(host);
         host_sweep_logs(host);
+        template_store_collect(host->spec.templates);
     }
     host->load.listed = true;
     tell_loaded(host, NULL);

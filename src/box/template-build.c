@@ -44,10 +44,12 @@ typedef struct Writing {
     TemplateBuild *build; /* NULL: nobody waits any more */
     char *path, *text;
     Json *record;
+    bool last;
     GError *error;
 } Writing;
 
 static void go_on(TemplateBuild *b);
+static void write_down(TemplateBuild *b);
 
 static void
 finish(TemplateBuild *b, Json *record, const GError *error)
@@ -178,7 +180,7 @@ on_builder_exit(Child *child, ChildExit how, void *data)
     }
     g_ptr_array_insert(b->layers, 0, g_steal_pointer(&layer));
     b->at++;
-    go_on(b);
+    write_down(b);
 }
 
 /* ---- running it ---- */
@@ -250,10 +252,14 @@ on_written(void *data)
 
     if (b != NULL) {
         b->writing = NULL;
-        if (w->error != NULL)
+        if (w->error != NULL) {
             finish(b, NULL, w->error);
-        else
+        } else if (w->last) {
             finish(b, g_steal_pointer(&w->record), NULL);
+        } else {
+            b->spec.made(b, g_steal_pointer(&w->record), b->spec.data);
+            go_on(b);
+        }
     }
     json_decref(w->record);
     g_clear_error(&w->error);
@@ -262,14 +268,20 @@ on_written(void *data)
     g_free(w);
 }
 
+/* The template whose uppermost layer is the newest of ours. */
 static void
 write_down(TemplateBuild *b)
 {
     Writing *w = g_new0(Writing, 1);
-    g_autofree char *file = g_strconcat(b->name, ".json", NULL);
+    g_autoptr(GPtrArray) chain = g_ptr_array_new();
 
+    for (guint i = 0; i < b->layers->len; i++)
+        g_ptr_array_add(chain, b->chain->pdata[i]);
+    const Recipe *recipe = chain->pdata[chain->len - 1];
+    g_autofree char *file = g_strconcat(recipe->name, ".json", NULL);
     w->build = b;
-    w->record = template_record_new(b->chain, b->key, b->layers);
+    w->last = chain->len == b->chain->len;
+    w->record = template_record_new(chain, b->key, b->layers);
     w->path = g_build_filename(b->folder, file, NULL);
     w->text = json_encode(w->record);
     b->writing = w;

@@ -70,6 +70,8 @@ typedef struct TemplateBuildSpec {
     const char *name;
     bool again;
     void (*progress)(TemplateBuild *build, void *data);
+    /* The record of a template below it that was made on the way; the callee's. */
+    void (*made)(TemplateBuild *build, Json *record, void *data);
     /* `record` is the callee's; NULL with an error.  The build may be freed inside. */
     void (*done)(TemplateBuild *build, Json *record, const GError *error, void *data);
     void *data;

@@ -111,6 +111,17 @@ on_progress(TemplateBuild *build, void *data)
 }
 
 static void
+on_made(TemplateBuild *build, Json *record, void *data)
+{
+    StoreBuild *b = data;
+    g_autofree char *name = g_strdup(json_string_value(json_object_get(record, "name")));
+
+    store_put(b->store, record);
+    g_hash_table_remove(b->store->failed, name);
+    tell_changed(b->store, name);
+}
+
+static void
 on_done(TemplateBuild *build, Json *record, const GError *error, void *data)
 {
     StoreBuild *b = data;
@@ -207,6 +218,7 @@ enqueue(TemplateStore *s, const char *name, bool again, GPtrArray *chain, GError
                                     .name = name,
                                     .again = again,
                                     .progress = on_progress,
+                                    .made = on_made,
                                     .done = on_done,
                                     .data = b};
 

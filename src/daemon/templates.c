@@ -198,7 +198,7 @@ serve_templates_store(ServeTemplates *s)
 }
 
 void
-serve_templates_begin(ServeTemplates *s, Api *api)
+serve_templates_begin(ServeTemplates *s, Api *api, bool has_boxes)
 {
     if (s == NULL)
         return;
@@ -207,6 +207,8 @@ serve_templates_begin(ServeTemplates *s, Api *api)
     const char *state = json_string_value(json_object_get(shown, "state"));
 
     s->api = api;
+    if (!has_boxes)
+        template_store_collect(s->store);
     if (g_strcmp0(state, "built") == 0 || !s->config->templates_build)
         return;
     if (state == NULL)

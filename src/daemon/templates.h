@@ -15,5 +15,6 @@ void serve_templates_free(ServeTemplates *templates);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(ServeTemplates, serve_templates_free)
 
 TemplateStore *serve_templates_store(ServeTemplates *templates); /* NULL of NULL */
-/* Requests are served: what is missing is built, what is wrong is told in /health. */
-void serve_templates_begin(ServeTemplates *templates, Api *api);
+/* Requests are served: what is missing is built, what is wrong is told in /health.  Without
+ * boxes nobody else says that nothing is in use. */
+void serve_templates_begin(ServeTemplates *templates, Api *api, bool has_boxes);

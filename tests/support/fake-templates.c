@@ -34,17 +34,13 @@ template_unref(Template *t)
     g_free(f);
 }
 
-Template *
-template_store_get(TemplateStore *store, const char *name, GError **error)
+static Template *
+make(const char *name, guint number)
 {
-    if (strcmp(name, "base") != 0 && strcmp(name, "other") != 0) {
-        err_set(error, ERR_NOT_FOUND, "there is no template '%s'", name);
-        return NULL;
-    }
     FakeTemplate *f = g_new0(FakeTemplate, 1);
 
     f->refs = 1;
-    f->hash = g_strdup_printf("%s-%u", name, rebuilt);
+    f->hash = g_strdup_printf("%s-%u", name, number);
     f->shown = (Template){.name = strcmp(name, "base") == 0 ? "base" : "other",
                           .hash = f->hash,
                           .layers = layers,
@@ -55,6 +51,33 @@ template_store_get(TemplateStore *store, const char *name, GError **error)
     if (strcmp(name, "other") == 0)
         f->shown.limits.pids = 77;
     return &f->shown;
+}
+
+Template *
+template_store_get(TemplateStore *store, const char *name, GError **error)
+{
+    if (strcmp(name, "base") != 0 && strcmp(name, "other") != 0) {
+        err_set(error, ERR_NOT_FOUND, "there is no template '%s'", name);
+        return NULL;
+    }
+    return make(name, rebuilt);
+}
+
+/* Those of before a rebuild are there for who names them by hash. */
+Template *
+template_store_find(TemplateStore *store, const char *hash)
+{
+    g_auto(GStrv) parts = g_strsplit(hash, "-", 2);
+    guint64 number;
+
+    if (g_strv_length(parts) != 2 || !g_ascii_string_to_unsigned(parts[1], 10, 0, rebuilt, &number, NULL))
+        return NULL;
+    return make(parts[0], (guint)number);
+}
+
+void
+template_store_collect(TemplateStore *store)
+{
 }
 
 void
