@@ -9,12 +9,15 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/failpoint.h"
 #include "box/link-private.h"
 #include "wire/channel.h"
 
 enum { SIGNAL_MAX = 64, EXIT_MAX = 255 };
+/* Numbers that are only shown: what every reader of JSON can hold. */
+#define NUMBER_MAX (G_GUINT64_CONSTANT(1) << 53)
 
 /* ---- HELLO ---- */
 
@@ -46,7 +49,8 @@ on_hello_run(BoxLink *link, const FrameRun *row, GPtrArray *found)
 {
     Run *run = box_link_find(link, row->run);
 
-    if (row->run == 0 || row->run >= RUN_ID_CONNECT || row->state < RUN_RUNNING || row->state > RUN_FAILED)
+    if (row->run == 0 || row->run >= RUN_ID_CONNECT || row->state < RUN_RUNNING || row->state > RUN_FAILED ||
+        row->in_offset > G_MAXINT64)
         return false;
     if (run != NULL) {
         bool fits = run->expected;
@@ -60,6 +64,7 @@ on_hello_run(BoxLink *link, const FrameRun *row, GPtrArray *found)
     }
     run = link_add(link, row->run, true);
     run->takes_input = true;
+    run->started_us = clock_wall_us();
     take_up(run, row);
     link->last_run = MAX(link->last_run, row->run);
     g_ptr_array_add(found, run_ref(run));
@@ -115,6 +120,8 @@ on_output(BoxLink *link, Run *run, const FrameHead *head, const guint8 *payload)
     bool gap = head->type == FRAME_GAP;
     guint64 n = gap ? head->value : head->length;
 
+    if (head->offset > G_MAXINT64)
+        return false;
     if (!s->begun && head->offset > s->received) {
         /* A predecessor had it and lost it, or never told us. */
         s->received = s->settled = s->acked = s->floor = head->offset;
@@ -173,9 +180,9 @@ on_ended(Run *run, const guint8 *payload)
     end.code = said.code;
     end.out_bytes = said.out_bytes;
     end.err_bytes = said.err_bytes;
-    end.duration_us = said.duration_us;
-    end.cpu_us = said.cpu_us;
-    end.max_rss_bytes = said.max_rss_bytes;
+    end.duration_us = MIN(said.duration_us, NUMBER_MAX);
+    end.cpu_us = MIN(said.cpu_us, NUMBER_MAX);
+    end.max_rss_bytes = MIN(said.max_rss_bytes, NUMBER_MAX);
     run_take_end(run, &end);
     return true;
 }

@@ -187,6 +187,8 @@ on_written(void *data)
     if (link != NULL) {
         link->quiet--;
         link_say(link);
+        /* What was held back may come. */
+        link_watch(link);
     }
 }
 

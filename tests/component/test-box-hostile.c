@@ -288,6 +288,87 @@ test_crumbs(void)
     peer_clear(&peer);
 }
 
+typedef struct Jam {
+    GMutex mutex;
+    GCond cond;
+    bool over;
+    guint left;
+} Jam;
+
+static void
+wait_in_jam(void *data)
+{
+    Jam *jam = data;
+
+    g_mutex_lock(&jam->mutex);
+    while (!jam->over)
+        g_cond_wait(&jam->cond, &jam->mutex);
+    g_mutex_unlock(&jam->mutex);
+}
+
+static void
+left_jam(void *data)
+{
+    ((Jam *)data)->left++;
+}
+
+static void
+end_jam(Jam *jam)
+{
+    g_mutex_lock(&jam->mutex);
+    jam->over = true;
+    g_cond_broadcast(&jam->cond);
+    g_mutex_unlock(&jam->mutex);
+    while (jam->left < LOOP_OFFLOAD_THREADS)
+        g_main_context_iteration(NULL, TRUE);
+}
+
+/* Nothing can be written down, and init does not read what it is told: what waits is bounded, and
+ * then all goes on. */
+static void
+test_jam(void)
+{
+    guint ended = 0, n = 0;
+    Peer peer;
+    Jam jam = {.over = false};
+
+    peer_init(&peer, &ended);
+    g_mutex_init(&jam.mutex);
+    g_cond_init(&jam.cond);
+    for (int i = 0; i < LOOP_OFFLOAD_THREADS; i++)
+        loop_offload(peer.box->loop, wait_in_jam, left_jam, &jam);
+    g_autofree char *line = g_strnfill(60000, ' ');
+    g_autoptr(GPtrArray) runs = g_ptr_array_new_with_free_func((GDestroyNotify)run_unref);
+    while (runs->len < 40)
+        g_ptr_array_add(runs, link_box_shell(peer.box, 0, line));
+    for (guint quiet = 0; quiet < 1000; quiet++) {
+        FrameHead head = {.type = n % 2 == 0 ? FRAME_OUTPUT : FRAME_GAP, .stream = 1, .run = 1, .offset = n};
+
+        head.length = n % 2 == 0 ? 1 : 0;
+        head.value = 1;
+        if (say(&peer, head, "x")) {
+            n++;
+            quiet = 0;
+        }
+        g_main_context_iteration(NULL, FALSE);
+        g_assert_cmpuint(n, <, 10000);
+    }
+    end_jam(&jam);
+    FrameEnd end = {.reason = REASON_EXIT, .out_bytes = n};
+    bool said = false;
+    gint64 deadline = g_get_monotonic_time() + 20 * G_USEC_PER_SEC;
+    while (!run_has_ended(peer.logged)) {
+        said = said || say(&peer, (FrameHead){.type = FRAME_ENDED, .run = 1, .length = sizeof end}, &end);
+        (void)hear(&peer);
+        g_main_context_iteration(NULL, FALSE);
+        g_assert_cmpint(g_get_monotonic_time(), <, deadline);
+    }
+    g_assert_null(peer.box->error);
+    peer_clear(&peer);
+    g_mutex_clear(&jam.mutex);
+    g_cond_clear(&jam.cond);
+}
+
 /* Frames before HELLO, of any kind, and descriptors nobody asked for. */
 static void
 test_before_hello(void)
@@ -314,6 +395,55 @@ test_before_hello(void)
     close(peer.fd);
     g_free(peer.packet);
     (void)link_box_free(box);
+}
+
+/* What a predecessor had is not known, but it has bounds. */
+static void
+test_found(void)
+{
+    static const struct {
+        guint64 in_offset, offset;
+        bool fine;
+    } cases[] = {
+        {0, 0, true},
+        {0, 5000, true},
+        {G_MAXINT64, 1, true},
+        {0, (guint64)G_MAXINT64 + 1, false},
+        {0, G_MAXUINT64 - 2, false},
+        {0, G_MAXINT64 - 2, false},
+        {G_MAXUINT64, 0, false},
+    };
+
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+        Peer peer = {.packet = g_malloc(CHANNEL_PACKET_MAX)};
+        FrameRun row = {.run = 9, .state = RUN_RUNNING, .in_offset = cases[i].in_offset};
+        FrameEnd end = {.reason = REASON_EXIT, .out_bytes = cases[i].offset + 5, .duration_us = G_MAXUINT64};
+        FrameHead output = OUT(9, cases[i].offset, 5);
+
+        peer.box = link_box_scripted(&peer.fd);
+        peer.number = hear_until(&peer, FRAME_HELLO).offset;
+        say(&peer,
+            (FrameHead){
+                .type = FRAME_HELLO, .offset = peer.number, .value = FRAME_VERSION, .length = sizeof row},
+            &row);
+        say(&peer, output, "bytes");
+        say(&peer, (FrameHead){.type = FRAME_ENDED, .run = 9, .length = sizeof end}, &end);
+        turn_until_count(cases[i].fine ? &peer.box->ended : &peer.box->closed, 1);
+        g_assert_true((peer.box->error == NULL) == cases[i].fine);
+        if (cases[i].fine) {
+            Followed f;
+
+            g_assert_cmpuint(run_end(peer.box->last_found)->duration_us, <=, G_GUINT64_CONSTANT(1) << 53);
+            followed_begin(&f, peer.box->last_found, 0, 0);
+            followed_to_end(&f);
+            g_assert_cmpuint(f.gaps[0], ==, cases[i].offset);
+            g_assert_cmpuint(f.out[0]->len, ==, 5);
+            followed_clear(&f);
+        }
+        close(peer.fd);
+        g_free(peer.packet);
+        (void)link_box_free(peer.box);
+    }
 }
 
 static void
@@ -402,6 +532,8 @@ main(int argc, char **argv)
     g_test_add_func("/box/hostile/window", test_window);
     g_test_add_func("/box/hostile/window-paused", test_window_paused);
     g_test_add_func("/box/hostile/crumbs", test_crumbs);
+    g_test_add_func("/box/hostile/jam", test_jam);
+    g_test_add_func("/box/hostile/found", test_found);
     g_test_add_func("/box/hostile/before-hello", test_before_hello);
     g_test_add_func("/box/hostile/wrong-fd", test_wrong_fd);
     g_test_add_func("/box/hostile/deaf", test_deaf);
