@@ -269,7 +269,8 @@ file_put(const FilePlace *place, const char *path, const void *bytes, size_t n, 
 {
     FileOp *op = op_new(place, path, ANSWER_MAX);
 
-    op->bytes = g_memdup2(bytes, n);
+    op->bytes = g_malloc(MAX(n, 1));
+    memcpy(op->bytes, bytes, n);
     op->n = n;
     op->finish = put_end;
     op->func = func;

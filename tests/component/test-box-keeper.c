@@ -328,8 +328,6 @@ test_nonsense(void)
     } cases[] = {
         {"short", {.verb = KEEPER_OK}, 3, 5},
         {"version", {.verb = KEEPER_OK, .version = 99}, 0, 0},
-        {"serial of nobody", {.verb = KEEPER_OK, .serial = 77777}, 1, 0},
-        {"box nobody asked for", {.verb = KEEPER_BOX, .serial = 77777}, 3, 0},
         {"box without descriptors", {.verb = KEEPER_BOX, .serial = 77777}, 0, 0},
         {"wrong answer", {.verb = KEEPER_OK, .serial = 1}, 3, 0},
         {"endless id", {.verb = KEEPER_GONE, .box = "aaaaaaaaaaaaaaaaaaaaaaaa"}, 0, 0},
@@ -361,6 +359,31 @@ test_nonsense(void)
         g_assert_cmpuint(count_fds(), ==, fds);
     }
     g_free(a.message);
+    fake_clear(&f);
+}
+
+/* What a server before us had asked for comes now; nothing of it stays. */
+static void
+test_predecessor(void)
+{
+    Fake f;
+    Answer a = {0};
+
+    fake_init(&f, true);
+    greet(&f, 0);
+    keeper_client_call(f.client, &stat_request, on_answer, &a);
+    guint32 serial = hear(&f).serial;
+    guint fds = count_fds();
+    say(&f, (KeeperAnswer){.verb = KEEPER_OK, .serial = serial + 7}, 1);
+    say(&f, (KeeperAnswer){.verb = KEEPER_BOX, .serial = serial + 7}, 3);
+    say(&f, (KeeperAnswer){.verb = KEEPER_GONE, .serial = serial + 7, .box = "bbbbbbbbbbbbbbbbbbbb"}, 0);
+    say(&f, (KeeperAnswer){.verb = KEEPER_STATS, .serial = serial}, 0);
+    until(&a.n, 1);
+    g_assert_cmpint(a.kind, ==, -1);
+    g_assert_cmpuint(f.told, ==, 1);
+    g_assert_cmpuint(f.gone, ==, 1);
+    g_assert_cmpuint(f.lost, ==, 0);
+    g_assert_cmpuint(count_fds(), ==, fds);
     fake_clear(&f);
 }
 
@@ -399,6 +422,7 @@ main(int argc, char **argv)
     g_test_add_func("/box/keeper/calls", test_calls);
     g_test_add_func("/box/keeper/away", test_away);
     g_test_add_func("/box/keeper/nonsense", test_nonsense);
+    g_test_add_func("/box/keeper/predecessor", test_predecessor);
     g_test_add_func("/box/keeper/deaf", test_deaf);
     return g_test_run();
 }
