@@ -173,7 +173,7 @@ wish_limits(const KeeperLimits *asked, const Template *template, const BoxHostSp
             KeeperLimits *ret_limits, GError **error)
 {
     const KeeperLimits *t = &template->limits, *s = &host->limits, *m = &host->limits_max;
-    guint64 memory, disk, inodes, pids, cpu;
+    guint64 memory = 0, disk = 0, inodes = 0, pids = 0, cpu = 0;
 
     if (!choose("memory", asked->memory_bytes, t->memory_bytes, s->memory_bytes, KEEPER_MEMORY_MIN,
                 m->memory_bytes, &memory, error) ||
