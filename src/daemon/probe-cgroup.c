@@ -140,33 +140,75 @@ fix(const ProbeContext *ctx, bool v2, ProbeResult *r)
                           "Delegate=yes, or a container with a writable /sys/fs/cgroup");
 }
 
-void
-probe_cgroup(const ProbeContext *ctx, const Probe *probe, ProbeResult *r)
+/* What has no limit here; `ret_kind` NULL: no cgroups at all. */
+static GPtrArray *
+find_lacking(const ProbeContext *ctx, const char **ret_kind, bool *ret_v2)
 {
     g_autofree char *self_cgroup = probe_read(ctx, "/proc/self/cgroup");
     g_autofree char *mountinfo = probe_read(ctx, "/proc/self/mountinfo");
     g_autoptr(GPtrArray) v2 = find_hierarchies(mountinfo != NULL ? mountinfo : "", "cgroup2");
     g_autoptr(GPtrArray) v1 = find_hierarchies(mountinfo != NULL ? mountinfo : "", "cgroup");
-    g_autoptr(GPtrArray) lacking = g_ptr_array_new();
-    const char *kind = v1->len == 0 ? "v2" : v2->len == 0 ? "v1" : "v1 and v2 (hybrid)";
+    GPtrArray *lacking = g_ptr_array_new();
+    bool any = self_cgroup != NULL && v1->len + v2->len > 0;
 
-    if (self_cgroup == NULL || v1->len + v2->len == 0) {
+    *ret_kind = !any ? NULL : v1->len == 0 ? "v2" : v2->len == 0 ? "v1" : "v1 and v2 (hybrid)";
+    *ret_v2 = v1->len == 0;
+    if (any && *ret_v2)
+        check_v2(ctx, v2->pdata[0], self_cgroup, lacking);
+    for (size_t i = 0; (!any || !*ret_v2) && i < G_N_ELEMENTS(limits); i++) {
+        if (!any || !has_v1(ctx, v1, self_cgroup, limits[i]))
+            g_ptr_array_add(lacking, (gpointer)(guintptr)limits[i]);
+    }
+    return lacking;
+}
+
+static char *
+join(GPtrArray *names)
+{
+    g_ptr_array_add(names, NULL);
+    return g_strjoinv(", ", (char **)names->pdata);
+}
+
+void
+probe_cgroup(const ProbeContext *ctx, const Probe *probe, ProbeResult *r)
+{
+    const char *kind;
+    bool v2;
+    g_autoptr(GPtrArray) lacking = find_lacking(ctx, &kind, &v2);
+
+    if (kind == NULL) {
         probe_set(r, PROBE_DEGRADED, "no cgroups are mounted: boxes have no limits");
         probe_fix(ctx, r, "mount -t cgroup2 none /sys/fs/cgroup");
         return;
-    }
-    if (v1->len == 0)
-        check_v2(ctx, v2->pdata[0], self_cgroup, lacking);
-    for (size_t i = 0; v1->len > 0 && i < G_N_ELEMENTS(limits); i++) {
-        if (!has_v1(ctx, v1, self_cgroup, limits[i]))
-            g_ptr_array_add(lacking, (gpointer)(guintptr)limits[i]);
     }
     if (lacking->len == 0) {
         probe_set(r, PROBE_OK, "%s with memory, cpu and pids", kind);
         return;
     }
-    g_ptr_array_add(lacking, NULL);
-    g_autofree char *names = g_strjoinv(", ", (char **)lacking->pdata);
+    g_autofree char *names = join(lacking);
     probe_set(r, PROBE_DEGRADED, "%s, but no limits of %s for user %s", kind, names, ctx->user);
-    fix(ctx, v1->len == 0, r);
+    fix(ctx, v2, r);
+}
+
+/* The same words as "degraded" of a box. */
+void
+probe_boxes(const ProbeContext *ctx, const Probe *probe, ProbeResult *r)
+{
+    static const char *const of_root[] = {"ids", "devices", "disk"};
+    const char *kind;
+    bool v2;
+    g_autoptr(GPtrArray) lacking = find_lacking(ctx, &kind, &v2);
+
+    for (size_t i = 0; !ctx->real_root && i < G_N_ELEMENTS(of_root); i++)
+        g_ptr_array_add(lacking, (gpointer)(guintptr)of_root[i]);
+    if (lacking->len == 0) {
+        probe_set(r, PROBE_OK, "each has ids, a disk and limits of its own");
+        return;
+    }
+    g_autofree char *names = join(lacking);
+    probe_set(r, PROBE_DEGRADED, "not enforced for boxes of user %s: %s", ctx->user, names);
+    if (ctx->real_root)
+        fix(ctx, v2, r);
+    else
+        probe_fix_text(r, "start coop as root: script/start");
 }

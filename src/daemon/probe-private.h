@@ -47,7 +47,7 @@ ProbeFunc probe_kernel, probe_seccomp, probe_seccomp_notify, probe_no_new_privs,
 /* probe-userns.c */
 ProbeFunc probe_userns, probe_max_userns, probe_userns_clone, probe_apparmor, probe_sub_ids, probe_overlay;
 /* probe-cgroup.c */
-ProbeFunc probe_cgroup;
+ProbeFunc probe_cgroup, probe_boxes;
 /* probe-host.c */
 ProbeFunc probe_open_files, probe_inotify, probe_data_folder, probe_disk, probe_program, probe_clock,
     probe_sysctl, probe_sysctl_off, probe_swap, probe_smt;

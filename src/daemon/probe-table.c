@@ -17,6 +17,7 @@ const Probe probes[] = {
     {"no-new-privs", PROBE_NEEDED, true, probe_no_new_privs},
     {"landlock", PROBE_WANTED, false, probe_landlock},
     {"cgroups", PROBE_WANTED, false, probe_cgroup},
+    {"boxes", PROBE_WANTED, false, probe_boxes},
     {"loop-devices", PROBE_WANTED, false, probe_loop},
     {"kvm", PROBE_WANTED, false, probe_kvm},
     {"data-folder", PROBE_NEEDED, false, probe_data_folder},
