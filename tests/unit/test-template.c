@@ -431,8 +431,8 @@ test_bad_records(void)
         "[]",
         "{}",
         "{\"version\":1,\"name\":\"a\"}",
-        "{\"version\":1,\"name\":\"a\",\"hash\":\"../../etc\",\"key\":\"k\",\"user\":\"u\",\"workdir\":\"/\","
-        "\"layers\":[\"../../etc\"]}",
+        ("{\"version\":1,\"name\":\"a\",\"hash\":\"../../etc\",\"key\":\"k\",\"user\":\"u\","
+         "\"workdir\":\"/\",\"layers\":[\"../../etc\"]}"),
         "{\"version\":2}",
     };
     g_autofree char *folder = make_folder();
