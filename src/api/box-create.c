@@ -69,7 +69,7 @@ call_create_box(ApiCall *call, BoxSpec *spec, BoxAnswerFunc answer)
 {
     g_autoptr(GError) error = NULL;
     g_autofree char *lease = NULL;
-    const char *key;
+    const char *key = NULL;
 
     if (!call_has_boxes(call))
         return;

@@ -265,7 +265,7 @@ feed(ApiCall *call, const CommandPlace *place)
 static void
 send_output(ApiCall *call, const CommandPlace *place)
 {
-    FrameStream stream;
+    FrameStream stream = STREAM_STDOUT;
     g_autoptr(GError) error = NULL;
 
     if (!read_stream(call, &stream, &error))
