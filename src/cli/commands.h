@@ -29,6 +29,7 @@
     X(help)                                                                                                  \
     X(version)                                                                                               \
     X(probe)                                                                                                 \
+    X(sub_ids)                                                                                               \
     X(routes)
 
 #define COMMAND_DECLARE(name) extern const Command command_##name;

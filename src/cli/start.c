@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/subids.h"
 #include "cli/commands.h"
 #include "cli/settings.h"
 #include "daemon/keeper-place.h"
@@ -106,6 +107,19 @@ supervise(Cli *cli, const SupervisorProgram *list)
     return message != NULL ? cli_fail(cli, start.code, "%s", message) : start.code;
 }
 
+/* Not a reason to end: everything but boxes works. */
+static void
+tell_of_ids(Cli *cli, const RunAs *as)
+{
+    g_autoptr(GError) error = NULL;
+    guint32 first;
+
+    if (as->name != NULL ? subids_find_user(as->name, as->uid, KEEPER_SUB_IDS, &first, &error)
+                         : subids_find_own(KEEPER_SUB_IDS, &first, &error))
+        return;
+    out_notice(cli_out(cli), "there will be no boxes: %s", error->message);
+}
+
 static ExitCode
 run_programs(Cli *cli, const char *self, const Config *config)
 {
@@ -119,6 +133,7 @@ run_programs(Cli *cli, const char *self, const Config *config)
         return code;
     if (!run_as_find(user, &as, &error) || !keeper_prepare(config, &as, &error))
         return cli_fail(cli, exit_code_of(error), "%s", error->message);
+    tell_of_ids(cli, &as);
     bool in_leaf = leaf_enter();
     g_autoptr(GPtrArray) keeper = keeper_argv(config, &as, self, in_leaf, &error);
     if (keeper == NULL)

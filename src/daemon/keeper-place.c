@@ -10,8 +10,6 @@
 #include "base/subids.h"
 #include "daemon/home.h"
 
-enum { SUB_IDS = 65536 };
-
 static const char libexec_folder[] = "../libexec/coop";
 
 static char *
@@ -100,9 +98,9 @@ keeper_argv(const Config *config, const RunAs *server, const char *self, bool in
         return NULL;
     /* Without such ids no template can be built either, which is said elsewhere. */
     if (server->name != NULL)
-        (void)subids_find_user(server->name, server->uid, SUB_IDS, &base, NULL);
+        (void)subids_find_user(server->name, server->uid, KEEPER_SUB_IDS, &base, NULL);
     else
-        (void)subids_find_own(SUB_IDS, &base, NULL);
+        (void)subids_find_own(KEEPER_SUB_IDS, &base, NULL);
     GPtrArray *argv = g_ptr_array_new_with_free_func(g_free);
     g_ptr_array_add(argv, g_steal_pointer(&program));
     add_option(argv, "--init", g_steal_pointer(&init));

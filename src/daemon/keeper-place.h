@@ -12,6 +12,9 @@
  * folder and could put links and folders of its own in the keeper's way.  The socket is in the
  * keeper's folder for the same reason. */
 
+/* Lent to the server's user by /etc/subuid and /etc/subgid: those of one box. */
+enum { KEEPER_SUB_IDS = 65536 };
+
 /* The socket at which a server of this data folder looks for its keeper; the one of a keeper
  * that runs as root comes first when both are there. */
 char *keeper_socket(const Config *config);

@@ -26,6 +26,7 @@ const Probe probes[] = {
     {"inotify", PROBE_WANTED, false, probe_inotify},
     {"clock", PROBE_WANTED, false, probe_clock},
     {"git", PROBE_NEEDED, false, probe_program, "git", "git"},
+    {"newuidmap", PROBE_NEEDED, false, probe_program, "newuidmap", "uidmap"},
     {"mmdebstrap", PROBE_WANTED, false, probe_program, "mmdebstrap", "mmdebstrap"},
     {"mkfs.ext4", PROBE_WANTED, false, probe_program, "mkfs.ext4", "e2fsprogs"},
     {"qemu", PROBE_WANTED, false, probe_program, "qemu-system-x86_64", "qemu-system-x86"},

@@ -12,10 +12,12 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/subids.h"
 #include "daemon/probe-private.h"
 
 #define MAX_USERNS "/proc/sys/user/max_user_namespaces"
 #define USERNS_CLONE "/proc/sys/kernel/unprivileged_userns_clone"
+#define SERVER_USER "coop" /* as whom root runs the server */
 #define APPARMOR_USERNS "/proc/sys/kernel/apparmor_restrict_unprivileged_userns"
 
 enum {
@@ -145,19 +147,16 @@ probe_apparmor(const ProbeContext *ctx, const Probe *probe, ProbeResult *r)
 
 /* Ids in the lines "NAME:START:COUNT" of /etc/subuid or /etc/subgid, by name or number. */
 static guint64
-count_sub_ids(const ProbeContext *ctx, const char *path)
+count_sub_ids(const char *text, const char *user, const char *number)
 {
-    g_autofree char *text = probe_read(ctx, path);
     g_auto(GStrv) lines = g_strsplit(text != NULL ? text : "", "\n", -1);
-    g_autofree char *number = g_strdup_printf("%u", ctx->uid);
     guint64 most = 0;
 
     for (char **line = lines; *line != NULL; line++) {
         g_auto(GStrv) parts = g_strsplit(*line, ":", 4);
         guint64 count;
 
-        if (g_strv_length(parts) == 3 &&
-            (strcmp(parts[0], ctx->user) == 0 || strcmp(parts[0], number) == 0) &&
+        if (g_strv_length(parts) == 3 && (strcmp(parts[0], user) == 0 || strcmp(parts[0], number) == 0) &&
             g_ascii_string_to_unsigned(parts[2], 10, 0, G_MAXUINT32, &count, NULL))
             most = MAX(most, count);
     }
@@ -192,28 +191,40 @@ count_mapped_ids(const ProbeContext *ctx)
     return sum;
 }
 
+/* Templates are built with them, and boxes of an ordinary user have them. */
+static void
+check_lent_ids(const ProbeContext *ctx, const char *user, const char *number, ProbeResult *r)
+{
+    g_autofree char *users = probe_read(ctx, "/etc/subuid");
+    g_autofree char *groups = probe_read(ctx, "/etc/subgid");
+    guint64 ids = MIN(count_sub_ids(users, user, number), count_sub_ids(groups, user, number));
+
+    probe_set(r, ids >= SUB_IDS_BOX ? PROBE_OK : PROBE_MISSING, "%" G_GUINT64_FORMAT " ids for user %s", ids,
+              user);
+    if (r->state == PROBE_OK)
+        return;
+    g_autofree char *fix = subids_dup_fix(users, groups, user);
+    probe_fix(ctx, r, "%s", fix);
+}
+
 void
 probe_sub_ids(const ProbeContext *ctx, const Probe *probe, ProbeResult *r)
 {
-    if (ctx->uid == 0) {
-        guint64 ids = count_mapped_ids(ctx);
+    g_autofree char *number = g_strdup_printf("%u", ctx->uid);
+    guint64 ids = ctx->uid == 0 ? count_mapped_ids(ctx) : 0;
 
-        probe_set(r, ids > SUB_IDS_BOX ? PROBE_OK : PROBE_MISSING, "root with %" G_GUINT64_FORMAT " ids",
-                  ids);
-        if (r->state != PROBE_OK)
-            probe_fix_text(r, "map at least %d ids into this user namespace", 2 * SUB_IDS_BOX);
-        return;
-    }
-    if (!is_privileged_program("newuidmap") || !is_privileged_program("newgidmap")) {
+    if (ctx->uid == 0 && ids <= SUB_IDS_BOX) {
+        probe_set(r, PROBE_MISSING, "root with %" G_GUINT64_FORMAT " ids", ids);
+        probe_fix_text(r, "map at least %d ids into this user namespace", 2 * SUB_IDS_BOX);
+    } else if (ctx->uid == 0 && !ctx->real_root) {
+        probe_set(r, PROBE_OK, "root with %" G_GUINT64_FORMAT " ids", ids);
+    } else if (ctx->uid != 0 &&
+               (!is_privileged_program("newuidmap") || !is_privileged_program("newgidmap"))) {
         probe_set(r, PROBE_MISSING, "newuidmap and newgidmap are not installed");
         probe_fix(ctx, r, "apt-get install uidmap");
-        return;
+    } else {
+        check_lent_ids(ctx, ctx->uid == 0 ? SERVER_USER : ctx->user, number, r);
     }
-    guint64 ids = MIN(count_sub_ids(ctx, "/etc/subuid"), count_sub_ids(ctx, "/etc/subgid"));
-    probe_set(r, ids >= SUB_IDS_BOX ? PROBE_OK : PROBE_MISSING, "%" G_GUINT64_FORMAT " ids for user %s", ids,
-              ctx->user);
-    if (r->state != PROBE_OK)
-        probe_fix(ctx, r, "usermod --add-subuids 100000-165535 --add-subgids 100000-165535 %s", ctx->user);
 }
 
 static const char *
