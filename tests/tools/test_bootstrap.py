@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-GROUPS = {'build', 'test', 'vm', 'bench', 'distro', 'kernel'}
+GROUPS = {'build', 'run', 'test', 'vm', 'bench', 'distro', 'kernel'}
 LISTS = sorted((ROOT / 'script' / 'packages').glob('*.txt'))
 
 
@@ -25,7 +25,7 @@ def bootstrap(tmp_path, *args, system='ID=plan9\nVERSION_ID=4\n', path=''):
 def test_list_is_well_formed(path):
     rows = [line.split() for line in path.read_text().splitlines() if line and not line.startswith('#')]
     assert {row[0] for row in rows} <= GROUPS
-    assert {'build', 'test', 'vm'} <= {row[0] for row in rows}
+    assert {'build', 'run', 'test', 'vm'} <= {row[0] for row in rows}
     assert len({tuple(row) for row in rows}) == len(rows)
     if path.name != 'any.txt':
         assert all(len(row) == 2 + (row[0] == 'kernel') and re.fullmatch(r'[a-z0-9][a-z0-9.+-]+', row[1]) for row in rows)
