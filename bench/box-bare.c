@@ -39,7 +39,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "keeper/cgroup-find.h"
+#include "base/cgroup-find.h"
 #include "keeper/filter.h"
 
 enum {
