@@ -5,8 +5,10 @@ import json
 import os
 import pathlib
 import pwd
+import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -18,7 +20,7 @@ READY_S = 900  # the first start builds the template
 
 def template_cache():
     """Layers are named by what they were made from, so one folder serves every run."""
-    return pathlib.Path(os.environ.get('COOP_TEST_CACHE', pathlib.Path.home() / '.cache' / 'coop')) / 'templates'
+    return pathlib.Path(os.environ.get('COOP_TEST_CACHE', '/var/tmp/coop-bench')) / 'templates'
 
 
 class Wire:
@@ -89,28 +91,80 @@ class Boxes:
     def __init__(self, child, port, home):
         self.child, self.port, self.home = child, port, pathlib.Path(home)
         self.key = (self.home / 'key').read_text().strip()
+        self.server, self.keeper = self.pid_of('serve'), self.pid_of('coop-keeper')
 
     def wire(self):
         return Wire(self.port, self.key)
 
     def pid_of(self, program):
-        children = pathlib.Path(f'/proc/{self.child.pid}/task/{self.child.pid}/children').read_text().split()
-        for pid in children:
+        for pid in children(self.child.pid):
             words = pathlib.Path(f'/proc/{pid}/cmdline').read_bytes().split(b'\0')
-            if program in (pathlib.Path(os.fsdecode(words[0])).name, os.fsdecode(words[1]) if len(words) > 1 else ''):
-                return int(pid)
+            names = (pathlib.Path(os.fsdecode(words[0])).name, os.fsdecode(words[1]) if len(words) > 1 else '')
+            if program in names:
+                return pid
         raise ProcessLookupError(program)
 
-    def settle(self):
-        """Until the pool is full and nothing is under way."""
-        wire = self.wire()
-        deadline = time.monotonic() + 120
-        while time.monotonic() < deadline:
-            text = json.dumps(wire.call('GET', '/api/v1/stats'))
-            if json.loads(text).get('boxes', {}).get('settled', True):
-                break
-            time.sleep(0.05)
-        wire.close()
+    def fds(self):
+        return len(os.listdir(f'/proc/{self.keeper}/fd')), len(os.listdir(f'/proc/{self.server}/fd'))
+
+    def resources(self):
+        """What boxes hold on the host, and what the two processes hold for them."""
+        keeper_fds, server_fds = self.fds()
+        return {'keeper_fds': keeper_fds, 'server_fds': server_fds,
+                'keeper_rss': lib.rss_bytes(self.keeper), 'server_rss': lib.rss_bytes(self.server),
+                'keeper_mounts': count_lines(f'/proc/{self.keeper}/mountinfo'),
+                'processes': len(descendants(self.keeper)), 'cgroups': count_groups(),
+                'loop_devices': len(list(pathlib.Path('/sys/block').glob('loop*'))),
+                'loops_attached': len(list(pathlib.Path('/sys/block').glob('loop*/loop')))}
+
+
+def children(pid):
+    text = ''
+    for task in pathlib.Path(f'/proc/{pid}/task').iterdir():
+        with contextlib.suppress(OSError):
+            text += (task / 'children').read_text()
+    return [int(word) for word in text.split()]
+
+
+def descendants(pid):
+    found = []
+    for child in children(pid):
+        found.append(child)
+        with contextlib.suppress(OSError):
+            found += descendants(child)
+    return found
+
+
+def count_lines(path):
+    return pathlib.Path(path).read_text().count('\n')
+
+
+def count_groups():
+    """Those of all hierarchies; nobody else makes them while a benchmark runs."""
+    return sum(int(line.split()[2]) for line in pathlib.Path('/proc/cgroups').read_text().splitlines()[1:])
+
+
+def wait_until(what, condition, seconds=120, step=0.02):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            raise TimeoutError(what)
+        time.sleep(step)
+
+
+@contextlib.contextmanager
+def template_root():
+    """The template's root where a peer without the right to open the folder of templates gets at it."""
+    layer = json.loads((template_cache() / 'base.json').read_text())['layers'][0]
+    with tempfile.TemporaryDirectory(prefix='coop-bench-') as folder:
+        os.chmod(folder, 0o755)
+        root = pathlib.Path(folder, 'root')
+        root.mkdir()
+        subprocess.run(['mount', '--bind', template_cache() / layer, root], check=True)
+        try:
+            yield root
+        finally:
+            subprocess.run(['umount', '-l', root], check=True)
 
 
 @contextlib.contextmanager
@@ -121,23 +175,25 @@ def serving(bench, **settings):
         home = pathlib.Path(folder, 'home')
         port = lib.free_port()
         cache = template_cache()
-        cache.mkdir(parents=True, exist_ok=True)
         who = []
+        cache.mkdir(parents=True, exist_ok=True)
         if os.geteuid() == 0:
-            os.chown(cache, pwd.getpwnam(USER).pw_uid, pwd.getpwnam(USER).pw_gid)
-            for parent in cache.parents:
-                if parent.stat().st_mode & 0o001 == 0 and parent != pathlib.Path('/'):
-                    raise PermissionError(f'{parent} is closed to the user {USER}: set COOP_TEST_CACHE')
+            user = pwd.getpwnam(USER)
+            os.chown(cache, user.pw_uid, user.pw_gid)
             who = ['--user', USER]
-        options = [f'--set={name.replace("__", ".")}={value}' for name, value in settings.items()]
+        options = {'templates__dir': cache, 'http__rate_per_key': 1000000, 'http__rate_burst': 10000000,
+                   'boxes__per_key': 4096, 'boxes__max': 4096, **settings}
         argv = [bench.program('coop'), 'start', '--home', home, '--listen', f'127.0.0.1:{port}', *who,
-                f'--set=templates.dir={cache}', '--set=http.rate_per_key=1000000',
-                '--set=http.rate_burst=10000000', '--set=boxes.per_key=4096', '--set=boxes.max=4096', *options]
-        child = subprocess.Popen([str(word) for word in argv], stdout=subprocess.DEVNULL,
-                                 stderr=open(pathlib.Path(folder, 'log'), 'wb'))
+                *(f'--set={name.replace("__", ".")}={value}' for name, value in options.items())]
+        log = pathlib.Path(folder, 'log')
+        with log.open('wb') as errors:
+            child = subprocess.Popen([str(word) for word in argv], stdout=subprocess.DEVNULL, stderr=errors)
         try:
             wait_for_boxes(child, port, home)
             yield Boxes(child, port, home)
+        except Exception:
+            shutil.copyfileobj(log.open(errors='replace'), sys.stderr)
+            raise
         finally:
             child.terminate()
             child.wait(60)
@@ -145,14 +201,55 @@ def serving(bench, **settings):
 
 def wait_for_boxes(child, port, home):
     """Ready to make boxes: the template is there and the self-test has passed."""
-    deadline = time.monotonic() + READY_S
-    while time.monotonic() < deadline:
+    def ready():
         if child.poll() is not None:
             raise RuntimeError(f'the server ended with {child.returncode}')
         with contextlib.suppress(OSError, RuntimeError):
-            wire = Wire(port, (home / 'key').read_text().strip())
-            with contextlib.closing(wire):
-                wire.call('GET', '/api/v1/self-test')
-                return
-        time.sleep(0.05)
-    raise TimeoutError('no box could be made')
+            with contextlib.closing(Wire(port, (home / 'key').read_text().strip())) as wire:
+                return wire.call('GET', '/health')['status'] == 'ok'
+        return False
+
+    wait_until('no box could be made', ready, READY_S, 0.05)
+
+
+# ---- what is measured ----
+
+SANDBOXES = '/api/v1/sandboxes'
+MARK = 'first-output'
+ECHO = ['/bin/echo', MARK]
+
+
+def create(wire, **wishes):
+    return wire.call('POST', SANDBOXES, wishes)['sandbox_id']
+
+
+def run(wire, box, argv, **more):
+    return wire.call('POST', f'{SANDBOXES}/{box}/commands', {'argv': argv, 'wait': True, **more})
+
+
+def delete(wire, box):
+    wire.call('DELETE', f'{SANDBOXES}/{box}')
+
+
+def first_output(wire, argv=ECHO):
+    """Milliseconds of a create, and from its beginning to the first output of a first command."""
+    began = time.perf_counter()
+    box = create(wire)
+    made = time.perf_counter()
+    wire.send('POST', f'{SANDBOXES}/{box}/commands', {'argv': argv}, accept='text/event-stream')
+    wire.read_head()
+    seen = wire.stream_until([f'"text":"{MARK}'.encode()])
+    delete(wire, box)
+    return (made - began) * 1e3, (max(seen.values()) - began) * 1e3
+
+
+def spawn_ms(argv, **options):
+    """A program from its start to its end, by posix_spawn as nothing starts one in less."""
+    quiet = [(os.POSIX_SPAWN_OPEN, fd, '/dev/null', os.O_RDWR, 0) for fd in (0, 1, 2)]
+    began = time.perf_counter()
+    pid = os.posix_spawnp(argv[0], [str(word) for word in argv], os.environ, file_actions=quiet, **options)
+    status = os.waitpid(pid, 0)[1]
+    took = (time.perf_counter() - began) * 1e3
+    if status != 0:
+        raise RuntimeError(f'{argv[0]} ended with status {status}')
+    return took
