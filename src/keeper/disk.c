@@ -15,10 +15,11 @@
 
 #include "base/cleanup.h"
 #include "base/failpoint.h"
+#include "base/log.h"
 #include "keeper/fork.h"
 #include "wire/channel.h"
 
-enum { RUNNING_MAX = 4, FAILURES_MAX = 3 };
+enum { RUNNING_MAX = 4 };
 
 typedef struct Job {
     struct Job *next;
@@ -47,7 +48,7 @@ struct Disks {
     uint32_t n_ready;
     DiskShape shape;
     uint32_t want;
-    unsigned pool_failures; /* in a row */
+    bool pool_failed; /* the last one for the pool could not be made */
 };
 
 typedef struct JobResult {
@@ -176,9 +177,11 @@ pool_job_done(Disks *disks, const Job *job, int error, DiskFds fds)
     if (job->kind == DISK_JOB_END)
         return;
     disks->n_pool_jobs--;
-    disks->pool_failures = error == 0 ? 0 : disks->pool_failures + 1;
-    if (error != 0)
+    disks->pool_failed = error != 0;
+    if (error != 0) {
+        log_warn("keeper", "cannot prepare a disk", log_str("error", g_strerror(error)));
         return;
+    }
     if (!same_shape(job->work.shape, disks->shape) || disks->n_ready >= disks->want) {
         disks_drop(disks, fds);
         return;
@@ -302,8 +305,8 @@ start_jobs(Disks *disks)
 bool
 disks_lack(const Disks *disks)
 {
-    return !disks->spec.in_memory && disks->pool_failures < FAILURES_MAX &&
-           disks->n_pool_jobs < RUNNING_MAX && disks->n_ready + disks->n_pool_jobs < disks->want;
+    return !disks->spec.in_memory && disks->n_pool_jobs < RUNNING_MAX &&
+           disks->n_ready + disks->n_pool_jobs < disks->want;
 }
 
 void
@@ -318,6 +321,12 @@ disks_want(Disks *disks, uint32_t count)
         disks->n_pool_jobs++;
         job_queue(disks, job);
     }
+}
+
+bool
+disks_failed(const Disks *disks)
+{
+    return disks->pool_failed;
 }
 
 uint32_t
@@ -349,7 +358,7 @@ disks_prepare(Disks *disks, DiskShape shape, uint32_t count)
     disks->shape = shape;
     while ((other || disks->n_ready > count) && disks_take_ready(disks, &fds))
         disks_drop(disks, fds);
-    disks->pool_failures = 0;
+    disks->pool_failed = false;
     disks_want(disks, count);
 }
 

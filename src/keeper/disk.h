@@ -36,6 +36,8 @@ void disks_want(Disks *disks, uint32_t count);
 uint32_t disks_ready(const Disks *disks);
 /* Whether there are fewer than wanted, and a helper could make one. */
 bool disks_lack(const Disks *disks);
+/* Whether the last one that was to be made ahead could not be. */
+bool disks_failed(const Disks *disks);
 /* A ready one, which is the caller's. */
 bool disks_take_ready(Disks *disks, DiskFds *ret_fds);
 /* One that no box has had; unmounted by a helper. */

@@ -132,6 +132,8 @@ pool_refill(Pool *pool)
 
     /* Those that boxes take directly, and the raw ones that become ready here, are replaced. */
     disks_want(disks, pool->want - MIN(pool->want, pool->n));
+    if (disks_failed(disks))
+        pool->due_us = keeper_mono_us() + REFILL_AGAIN_US;
     if (disks_ready(disks) == 0)
         return;
     Ready *ready = g_new0(Ready, 1);
@@ -154,7 +156,7 @@ pool_take(Pool *pool, Box *box)
 {
     const KeeperRequest *r = &box->request;
 
-    pool->due_us = keeper_mono_us() + REFILL_DELAY_US;
+    pool->due_us = MAX(pool->due_us, keeper_mono_us() + REFILL_DELAY_US);
     if (pool->ready == NULL || (r->flags & KEEPER_KEEP_DISK) != 0 ||
         memcmp(&r->limits, &pool->limits, sizeof r->limits) != 0)
         return false;
