@@ -168,6 +168,25 @@ run_program(const char *const *argv)
     must(status == 0 ? 0 : -1, argv[0]);
 }
 
+/* Others attach too: the free one may be theirs by then. */
+static int
+attach(const struct loop_config *config, char ret_device[static LINE])
+{
+    int control = open("/dev/loop-control", O_RDWR | O_CLOEXEC);
+
+    for (;;) {
+        snprintf(ret_device, LINE, "/dev/loop%d", ioctl(control, LOOP_CTL_GET_FREE));
+        int loop = open(ret_device, O_RDWR | O_CLOEXEC);
+
+        if (ioctl(loop, LOOP_CONFIGURE, config) == 0) {
+            close(control);
+            return loop;
+        }
+        must(errno == EBUSY ? 0 : -1, ret_device);
+        close(loop);
+    }
+}
+
 static void
 make_disk(Prepared *p)
 {
@@ -181,11 +200,8 @@ make_disk(Prepared *p)
     const char *const mkfs[] = {"mke2fs",       "-q", "-F",  "-t",     "ext4", "-O",
                                 "^has_journal", "-E", owner, p->image, NULL};
     run_program(mkfs);
-    int control = open("/dev/loop-control", O_RDWR | O_CLOEXEC);
-    snprintf(device, sizeof device, "/dev/loop%d", ioctl(control, LOOP_CTL_GET_FREE));
-    int loop = open(device, O_RDWR | O_CLOEXEC);
     config.fd = (unsigned)image;
-    must(ioctl(loop, LOOP_CONFIGURE, &config), device);
+    int loop = attach(&config, device);
     int context = fsopen("ext4", FSOPEN_CLOEXEC);
     must(fsconfig(context, FSCONFIG_SET_STRING, "source", device, 0), "source");
     must(fsconfig(context, FSCONFIG_CMD_CREATE, NULL, NULL, 0), "ext4");
@@ -197,7 +213,6 @@ make_disk(Prepared *p)
     must(fchownat(p->disk, "work", p->template_base, p->template_base, 0), "work");
     close(image);
     close(loop);
-    close(control);
     close(context);
     unlink(p->image);
 }

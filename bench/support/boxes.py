@@ -154,17 +154,19 @@ def wait_until(what, condition, seconds=120, step=0.02):
 
 @contextlib.contextmanager
 def template_root():
-    """The template's root where a peer without the right to open the folder of templates gets at it."""
+    """The template's root where a peer without the right to open the folder of templates gets at it.
+
+    Nothing here removes a tree: below the mount is the template itself.
+    """
     layer = json.loads((template_cache() / 'base.json').read_text())['layers'][0]
-    with tempfile.TemporaryDirectory(prefix='coop-bench-') as folder:
-        os.chmod(folder, 0o755)
-        root = pathlib.Path(folder, 'root')
-        root.mkdir()
-        subprocess.run(['mount', '--bind', template_cache() / layer, root], check=True)
-        try:
-            yield root
-        finally:
-            subprocess.run(['umount', '-l', root], check=True)
+    root = tempfile.mkdtemp(prefix='coop-bench-root-')
+    subprocess.run(['mount', '--bind', template_cache() / layer, root], check=True)
+    try:
+        subprocess.run(['mount', '-o', 'remount,bind,ro', root], check=True)
+        yield root
+    finally:
+        subprocess.run(['umount', '-l', root], check=True)
+        os.rmdir(root)
 
 
 @contextlib.contextmanager
