@@ -303,17 +303,17 @@ start_jobs(Disks *disks)
 }
 
 bool
-disks_lack(const Disks *disks)
+disks_lack(const Disks *disks, uint32_t count)
 {
     return !disks->spec.in_memory && disks->n_pool_jobs < RUNNING_MAX &&
-           disks->n_ready + disks->n_pool_jobs < disks->want;
+           disks->n_ready + disks->n_pool_jobs < count;
 }
 
 void
 disks_want(Disks *disks, uint32_t count)
 {
     disks->want = count;
-    while (disks_lack(disks)) {
+    while (disks_lack(disks, count)) {
         Job *job = job_new(disks, DISK_JOB_MAKE, "");
 
         job->work.shape = disks->shape;

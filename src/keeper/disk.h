@@ -34,8 +34,8 @@ void disks_prepare(Disks *disks, DiskShape shape, uint32_t count);
 /* The same shape, another count; none is dropped. */
 void disks_want(Disks *disks, uint32_t count);
 uint32_t disks_ready(const Disks *disks);
-/* Whether there are fewer than wanted, and a helper could make one. */
-bool disks_lack(const Disks *disks);
+/* Whether there are fewer than `count`, and a helper could make one. */
+bool disks_lack(const Disks *disks, uint32_t count);
 /* Whether the last one that was to be made ahead could not be. */
 bool disks_failed(const Disks *disks);
 /* A ready one, which is the caller's. */

@@ -101,7 +101,7 @@ pool_due_us(const Pool *pool)
     const Disks *disks = pool->keeper->disks;
 
     return can_prepare(pool) && storage_has_room(pool->keeper->storage) &&
-                   (disks_ready(disks) > 0 || disks_lack(disks))
+                   (disks_ready(disks) > 0 || disks_lack(disks, pool->want - pool->n))
                ? pool->due_us
                : INT64_MAX;
 }

@@ -56,6 +56,17 @@ def test_prepared_and_not(keeper):
     boxes.nothing_left(keeper)
 
 
+def test_prepared_again(keeper):
+    """What boxes have taken is replaced, also after all that were wanted had been there."""
+    keeper.prepare(2)
+    for _ in range(2):
+        boxes.wait_until(lambda: len(boxes.loops_of(keeper)) != 2, 'ready disks')
+        for box in [keeper.create() for _ in range(3)]:
+            keeper.kill_box(box)
+    boxes.wait_until(lambda: len(boxes.loops_of(keeper)) != 2, 'ready disks')
+    boxes.nothing_left(keeper)
+
+
 def test_many_leave_nothing(keeper):
     keeper.prepare(8)
     keeper.kill_box(keeper.create())
