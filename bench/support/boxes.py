@@ -57,14 +57,21 @@ class Wire:
 
     def call(self, method, path, body=None):
         self.send(method, path, body)
+        return self.answer()
+
+    def answer(self):
         status, headers = self.read_head()
         length = int(headers.get('content-length', 0))
         while len(self.buffer) < length:
             self.more()
         answer, self.buffer = self.buffer[:length], self.buffer[length:]
         if status >= 300:
-            raise RuntimeError(f'{method} {path}: {status} {answer[:300]!r}')
+            raise RuntimeError(f'{status} {answer[:300]!r}')
         return json.loads(answer) if answer else None
+
+    def begin(self, method, path, length):
+        """The head of a request whose body the caller sends."""
+        self.socket.sendall(f'{method} {path} HTTP/1.1\r\n{self.head}Content-Length: {length}\r\n\r\n'.encode())
 
     def stream_until(self, marks):
         """Reads the events of an answer until each of the marks was seen; the time of each."""
@@ -107,6 +114,33 @@ class Boxes:
     def fds(self):
         return len(os.listdir(f'/proc/{self.keeper}/fd')), len(os.listdir(f'/proc/{self.server}/fd'))
 
+    def prepared(self):
+        """Disks that wait for a box: attached images that are the keeper's own."""
+        return len(boxes_loops(self.home))
+
+    def wait_prepared(self, n):
+        wait_until('prepared disks', lambda: self.prepared() >= n)
+
+    def settle(self):
+        """Until what is made in the background stays the same for a while."""
+        last, since = None, time.monotonic()
+        while time.monotonic() - since < 0.5:
+            now = self.held()
+            if now != last:
+                last, since = now, time.monotonic()
+            time.sleep(0.05)
+
+    def held(self):
+        """What boxes have on the host and in the two processes, as numbers."""
+        keeper_fds, server_fds = self.fds()
+        return {'keeper_fds': keeper_fds, 'server_fds': server_fds, 'processes': len(descendants(self.keeper)),
+                'groups': len(box_groups(self.keeper, self.home)), 'loops': self.prepared()}
+
+    def held_of(self, box, before):
+        """Whether no more is held than before; what is prepared meanwhile may be less."""
+        now = self.held()
+        return all(now[name] <= before[name] for name in now)
+
     def resources(self):
         """What boxes hold on the host, and what the two processes hold for them."""
         keeper_fds, server_fds = self.fds()
@@ -116,6 +150,28 @@ class Boxes:
                 'processes': len(descendants(self.keeper)), 'cgroups': count_groups(),
                 'loop_devices': len(list(pathlib.Path('/sys/block').glob('loop*'))),
                 'loops_attached': len(list(pathlib.Path('/sys/block').glob('loop*/loop')))}
+
+
+def boxes_loops(home):
+    found = []
+    for file in pathlib.Path('/sys/block').glob('loop*/loop/backing_file'):
+        with contextlib.suppress(OSError):
+            if file.read_text().startswith(str(home)):
+                found.append(file)
+    return found
+
+
+def box_groups(keeper, home):
+    """Folders of boxes, those that are prepared among them, in all hierarchies."""
+    instance = pathlib.Path(f'{home}-keeper', 'state', 'instance').read_text().strip()
+    found = []
+    for line in pathlib.Path(f'/proc/{keeper}/cgroup').read_text().splitlines():
+        _, controllers, place = line.split(':', 2)
+        for base in (pathlib.Path('/sys/fs/cgroup', controllers), pathlib.Path('/sys/fs/cgroup/unified')):
+            ours = base / place.strip('/') / f'coop-{instance}'
+            with contextlib.suppress(OSError):
+                found += [entry.path for entry in os.scandir(ours) if entry.name.startswith('box-')]
+    return set(found)
 
 
 def children(pid):

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From the request to end a box until nothing of it is left.
+
+Nothing: no process, mount, cgroup or attached image, and no fd in the keeper or the server.
+"""
+import time
+
+import lib
+from support import boxes
+
+LITTLE = 100
+MUCH = 10
+GAP_S = 0.1
+GIB = 1 << 30
+
+
+def gone_ms(server, wire, argv):
+    server.wait_prepared(4)
+    time.sleep(GAP_S)
+    before = server.held()
+    box = boxes.create(wire)
+    end = boxes.run(wire, box, argv)['end']
+    if end['exit_code'] != 0:
+        raise RuntimeError(f'{argv[0]}: {end}')
+    began = time.perf_counter()
+    boxes.delete(wire, box)
+    answered = time.perf_counter()
+    boxes.wait_until(f'the end of {box}', lambda: server.held_of(box, before), step=0.0005)
+    return (answered - began) * 1e3, (time.perf_counter() - began) * 1e3
+
+
+def run(bench):
+    values = {}
+    with boxes.serving(bench, boxes__pool=0) as server:
+        wire = server.wire()
+        for name, n, argv, limit in (
+                ('little', LITTLE, ['/bin/sh', '-c', 'echo x > note'], 50),
+                ('dirty_gib', MUCH, ['/bin/dd', 'if=/dev/zero', 'of=big', 'bs=1M', 'count=1024', 'status=none'], 200)):
+            samples = [gone_ms(server, wire, argv) for _ in range(n)]
+            values[name] = {'answered_ms': lib.summary([ms for ms, _ in samples]),
+                            'gone_ms': lib.summary([ms for _, ms in samples])}
+            bench.at_most(f'{name}: nothing left, p99, ms', values[name]['gone_ms']['p99'], limit)
+        wire.close()
+    return values
