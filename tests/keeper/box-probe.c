@@ -341,6 +341,15 @@ run_threads(void)
     return sleep_on(NULL) != NULL;
 }
 
+/* Each is its own number. */
+static int
+print_lines(long n)
+{
+    for (long i = 0; i < n; i++)
+        printf("%09ld\n", i);
+    return 5;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -356,6 +365,8 @@ main(int argc, char **argv)
         return bomb_inodes();
     if (argc == 2 && strcmp(argv[1], "pause") == 0)
         return pause();
+    if (argc == 3 && strcmp(argv[1], "lines") == 0)
+        return print_lines(strtol(argv[2], NULL, 10));
     if (argc == 3 && strcmp(argv[1], "cat") == 0) {
         char buffer[4096];
         int fd = open(argv[2], O_RDONLY | O_CLOEXEC);
