@@ -78,10 +78,13 @@ run_ls(Cli *cli)
         code = remote_call(remote, "GET",
                            cli_option(cli, "all") != NULL ? "/api/v1/sandboxes?ended=1" : "/api/v1/sandboxes",
                            NULL, &body);
-    if (code != EXIT_CODE_OK)
-        return code;
-    out_table(cli_out(cli), columns, json_object_get(body, "sandboxes"));
-    return EXIT_CODE_OK;
+    const Json *boxes = json_object_get(body, "sandboxes");
+    if (code == EXIT_CODE_OK && !json_is_array(boxes))
+        return cli_fail(cli, EXIT_CODE_FAILED, "the server at %s gave no list of boxes",
+                        remote_address(remote));
+    if (code == EXIT_CODE_OK)
+        out_table(cli_out(cli), columns, boxes);
+    return code;
 }
 
 static const CliOption ls_options[] = {
@@ -148,6 +151,8 @@ call_each(Cli *cli, const char *method, const char *rest, const char *done)
         g_autoptr(Json) body = NULL;
 
         code = remote_call(remote, method, path, NULL, &body);
+        if (code == EXIT_CODE_UNREACHABLE || code == EXIT_CODE_DENIED)
+            return code; /* the next would fare no better */
         if (code != EXIT_CODE_OK) {
             last = code;
             continue;
@@ -155,7 +160,8 @@ call_each(Cli *cli, const char *method, const char *rest, const char *done)
         json_array_append_new(all, body != NULL ? json_incref(body) : json_pack("{s:s}", "sandbox_id", id));
         out_text(cli_out(cli), OUT_PLAIN, "%s %s\n", done, id);
     }
-    out_json(cli_out(cli), all);
+    if (json_array_size(all) > 0)
+        out_json(cli_out(cli), all);
     return last;
 }
 

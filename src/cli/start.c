@@ -80,14 +80,14 @@ serve_argv(Cli *cli, const char *self, const char *user, const Config *config)
 }
 
 static ExitCode
-supervise(Cli *cli, const SupervisorProgram *list)
+supervise(Cli *cli, const SupervisorProgram *list, size_t n)
 {
     g_autoptr(GMainLoop) loop = g_main_loop_new(NULL, FALSE);
     static const int signals[] = {SIGTERM, SIGINT, SIGHUP};
     Start start = {.loop = loop};
     SupervisorSpec spec = {
         .programs = list,
-        .n_programs = PROGRAMS,
+        .n_programs = n,
         .times = SUPERVISOR_TIMES_INIT,
         .out_fd = STDOUT_FILENO,
         .on_done = on_done,
@@ -143,7 +143,8 @@ run_programs(Cli *cli, const char *self, const Config *config)
         [KEEPER] = {"keeper", (const char *const *)keeper->pdata, RESTART_ALWAYS, .optional = true},
         [SERVE] = {"serve", (const char *const *)serve->pdata, RESTART_ALWAYS},
     };
-    return supervise(cli, list);
+    /* Without boxes only the server is left. */
+    return config->boxes.enabled ? supervise(cli, list, PROGRAMS) : supervise(cli, &list[SERVE], 1);
 }
 
 static ExitCode

@@ -73,6 +73,9 @@ run_ls(Cli *cli)
     if (code != EXIT_CODE_OK)
         return code;
     Json *list = json_object_get(body, "templates");
+    if (!json_is_array(list))
+        return cli_fail(cli, EXIT_CODE_FAILED, "the server at %s gave no list of templates",
+                        remote_address(remote));
     for (size_t i = 0; out_format(cli_out(cli)) == OUT_TEXT && i < json_array_size(list); i++)
         make_readable(json_array_get(list, i));
     out_table(cli_out(cli), columns, list);

@@ -74,6 +74,8 @@ const Setting settings[] = {
     {"board.events_url", SETTING_URL, LATER("the board"), .schemes = "http,https", ENV("NEXT_PUBLIC_SSE_URL"),
      .help = "where the board finds the events"},
 
+    {"boxes.enabled", SETTING_BOOL, "true", FIELD(boxes.enabled),
+     .help = "make boxes; without, there is no keeper and nothing is built"},
     {"boxes.lifetime", SETTING_DURATION, "1h", SECOND, DAY, FIELD(boxes.lifetime_ms),
      ENV("MAX_SANDBOX_LIFETIME", UNIT_MS), .help = "how long a box lives unless it is renewed"},
     {"boxes.idle_timeout", SETTING_DURATION, "1h", SECOND, DAY, FIELD(boxes.idle_ms),

@@ -32,6 +32,7 @@ typedef struct ConfigLimits {
 } ConfigLimits;
 
 typedef struct ConfigBoxes {
+    bool enabled;
     ConfigLimits limits, max;
     gint64 lifetime_ms, idle_ms, keep_ms;
     gint64 per_key, count;

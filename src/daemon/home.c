@@ -46,10 +46,9 @@ home_prepare(const char *home, uid_t uid, gid_t gid, GError **error)
 {
     g_autofree char *run = g_build_filename(home, "run", NULL);
     g_autofree char *tmp = g_build_filename(home, "tmp", NULL);
-    g_autofree char *boxes = g_build_filename(home, "boxes", NULL);
 
     return home_make_folder(home, uid, gid, error) && home_make_folder(run, uid, gid, error) &&
-           home_make_folder(tmp, uid, gid, error) && home_make_folder(boxes, uid, gid, error);
+           home_make_folder(tmp, uid, gid, error);
 }
 
 static void

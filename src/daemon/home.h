@@ -12,7 +12,7 @@
  *     lock            held by the server that uses the folder
  *     run/            sockets
  *     tmp/            uploads and snapshots under way; emptied at start
- *     boxes/          output of commands
+ *     logs/           output of commands in boxes
  *     templates/      what boxes start from, unless templates.dir names another place
  */
 

@@ -110,7 +110,8 @@ take_place(Server *s, GError **error)
     s->lock_fd = home_lock(s->config->home, as.uid, as.gid, error);
     if (s->lock_fd < 0 || !open_tcp(s, error) || !run_as_enter(&as, error))
         return false;
-    s->space_fd = build_space_open();
+    if (s->config->boxes.enabled)
+        s->space_fd = build_space_open();
     if (!run_as_seal(error))
         return false;
     /* After the change of user, which clears it. */
@@ -411,8 +412,10 @@ serve_run(const Config *config, const ServeOptions *options, GError **error)
     bool ok = take_place(&s, error) && open_store(&s, error);
     if (ok) {
         s.loop = loop_new(NULL);
-        s.templates = serve_templates_new(config, s.loop, s.db, s.space_fd);
-        make_boxes(&s);
+        if (config->boxes.enabled) {
+            s.templates = serve_templates_new(config, s.loop, s.db, s.space_fd);
+            make_boxes(&s);
+        }
         make_api(&s);
         run_loop(&s);
         if (s.error != NULL) {

@@ -105,7 +105,7 @@ class Server:
         keep = {k: v for k, v in os.environ.items() if k in ('PATH', 'LANG', 'ASAN_OPTIONS', 'UBSAN_OPTIONS')}
         quiet = {'G_DEBUG': 'fatal-criticals', 'COOP_HTTP_RATE_PER_KEY': '1000000',
                  'COOP_HTTP_RATE_BURST': '1000000', 'COOP_HTTP_STREAMS_PER_KEY': '100000',
-                 'COOP_TEMPLATES_BUILD': 'false'}
+                 'COOP_BOXES_ENABLED': 'false', 'COOP_TEMPLATES_BUILD': 'false'}
         return {**keep, **quiet, 'COOP_HOME': str(self.home), **self.env}
 
     def command(self):
