@@ -47,6 +47,7 @@ COMMANDS = {
     ('sandbox', 'pause'): ['sb-x'],
     ('sandbox', 'resume'): ['sb-x'],
     ('sandbox', 'rm'): ['sb-x'],
+    ('template',): [],
     ('template', 'ls'): [],
     ('template', 'show'): ['base'],
     ('template', 'build'): ['base'],
@@ -57,7 +58,8 @@ COMMANDS = {
 ASKING = {path: args for path, args in COMMANDS.items() if path != ('shell',)}
 # What a key that may only read can do.
 READING = {('status',), ('events',), ('ps',), ('top',), ('logs',), ('sandbox', 'ls'), ('sandbox', 'show'),
-           ('sandbox', 'logs'), ('sandbox', 'stats'), ('cp',), ('sandbox', 'cp'), ('template', 'ls'), ('template', 'show')}
+           ('sandbox', 'logs'), ('sandbox', 'stats'), ('cp',), ('sandbox', 'cp'), ('template',), ('template', 'ls'),
+           ('template', 'show')}
 
 
 @pytest.fixture(params=WHO)
