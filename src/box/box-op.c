@@ -129,6 +129,19 @@ box_resume(Box *box, const char *actor, BoxFunc done, void *data)
     freeze(box, BOX_OP_RESUME, actor, done, data);
 }
 
+static const char *
+storage_error_text(int error)
+{
+    switch (error) {
+    case ENOSPC:
+        return "the disk of the host is full";
+    case EDQUOT:
+        return "there is more on the disk of the box than it may hold";
+    default:
+        return "the disk of the box has failed";
+    }
+}
+
 void
 box_storage_failed(Box *box, int error)
 {
@@ -141,9 +154,7 @@ box_storage_failed(Box *box, int error)
     log_warn("box", "its storage failed", log_str("box", box->row.id), log_str("error", g_strerror(error)));
     box_set_state(box, BOX_ERROR, "storage");
     box_save(box, "box.failed", "coop",
-             json_pack("{s:s, s:s}", "reason", "storage", "error",
-                       error == ENOSPC ? "the disk of the host is full" : "the disk of the box has failed"),
-             NULL, NULL);
+             json_pack("{s:s, s:s}", "reason", "storage", "error", storage_error_text(error)), NULL, NULL);
 }
 
 /* ---- renewal ---- */

@@ -117,6 +117,8 @@ const Setting settings[] = {
      .help = "price of an hour of a box, for the estimate of costs"},
     {"keeper.socket", SETTING_PATH, FIELD(keeper_socket),
      .help = "where the server finds its keeper; beside the data folder if not set"},
+    {"keeper.memory_disk", SETTING_SIZE, "256MiB", 0, 8192 * GIB, FIELD(keeper_memory_disk),
+     .help = "without root: largest disk of a box that is in memory; a larger one is a folder"},
     {"templates.dir", SETTING_PATH, DERIVED,
      .help = "where built templates are kept; templates/ in the data folder if not set"},
     {"templates.build", SETTING_BOOL, "true", FIELD(templates_build),

@@ -59,6 +59,7 @@ typedef struct Config {
     const char *templates_dir; /* never NULL */
     bool templates_build;
     const char *keeper_socket; /* NULL: see keeper_socket() */
+    gint64 keeper_memory_disk;
     gint64 events_retention_ms;
     const char *log_levels; /* for log_set_levels() */
     const char *key;        /* the API key of E2B_API_KEY, or NULL */

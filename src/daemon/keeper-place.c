@@ -109,6 +109,7 @@ keeper_argv(const Config *config, const RunAs *server, const char *self, bool in
     add_option(argv, "--templates", g_strdup(config->templates_dir));
     add_option(argv, "--server-uid", g_strdup_printf("%u", server->uid));
     add_option(argv, "--template-base", g_strdup_printf("%u", base));
+    add_option(argv, "--user-disk-memory", g_strdup_printf("%" G_GINT64_FORMAT, config->keeper_memory_disk));
     if (in_leaf)
         g_ptr_array_add(argv, g_strdup("--cgroup-leaf"));
     g_ptr_array_add(argv, NULL);

@@ -44,6 +44,9 @@ typedef struct Box {
     bool frozen;
     int trouble; /* with its storage: an errno, until THAW */
     uint64_t fsid, disk_seen;
+    bool in_folder;         /* its disk: measured now and then */
+    DiskShape disk_used;    /* at the last measure */
+    int64_t measure_due_us; /* CLOCK_MONOTONIC */
     uint64_t netns_cookie;
     int64_t born_us;
     int64_t deadline_us; /* CREATING and KILLING: when to try harder; CLOCK_MONOTONIC */

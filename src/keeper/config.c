@@ -3,6 +3,7 @@
 
 #include <getopt.h>
 #include <stddef.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -13,6 +14,7 @@ enum {
     /* Between the ranges that systemd gives to containers and the end of what fits an int. */
     ID_BASE_DEFAULT = 0x70000000,
     ID_RANGES_DEFAULT = KEEPER_BOXES_MAX,
+    USER_DISK_MEMORY = 256 << 20,
 };
 
 typedef enum OptionKind { OPTION_TEXT, OPTION_U32, OPTION_U64, OPTION_FLAG } OptionKind;
@@ -35,6 +37,8 @@ static const struct {
     {"max-memory", "BYTES", OPTION_U64, offsetof(KeeperConfig, ceiling.memory_bytes), G_MAXINT64, false},
     {"max-pids", "N", OPTION_U64, offsetof(KeeperConfig, ceiling.pids), G_MAXINT32, false},
     {"disk-floor", "BYTES", OPTION_U64, offsetof(KeeperConfig, disk_floor), G_MAXINT64, false},
+    {"user-disk", "tmpfs|folder", OPTION_TEXT, offsetof(KeeperConfig, user_disk), 0, false},
+    {"user-disk-memory", "BYTES", OPTION_U64, offsetof(KeeperConfig, user_disk_memory), G_MAXINT64, false},
     {"cgroup-leaf", NULL, OPTION_FLAG, offsetof(KeeperConfig, in_leaf), 0, false},
     {"template-base", "ID", OPTION_U32, offsetof(KeeperConfig, template_base), UINT32_MAX - ID_RANGE, false},
 };
@@ -87,7 +91,8 @@ config_parse(KeeperConfig *config, int argc, char **argv, GError **error)
     *config = (KeeperConfig){.server_uid = geteuid(),
                              .id_base = ID_BASE_DEFAULT,
                              .id_ranges = ID_RANGES_DEFAULT,
-                             .disk_floor = UINT64_MAX};
+                             .disk_floor = UINT64_MAX,
+                             .user_disk_memory = USER_DISK_MEMORY};
     for (size_t i = 0; i < G_N_ELEMENTS(table); i++)
         options[i] = (struct option){.name = table[i].name,
                                      .has_arg = table[i].kind == OPTION_FLAG ? no_argument
@@ -103,6 +108,12 @@ config_parse(KeeperConfig *config, int argc, char **argv, GError **error)
     if (optind < argc || config->socket_path == NULL || config->state_dir == NULL ||
         config->template_dir == NULL || config->init_path == NULL)
         return usage(error);
+    if (config->user_disk != NULL && strcmp(config->user_disk, "tmpfs") != 0 &&
+        strcmp(config->user_disk, "folder") != 0)
+        return err_set(error, ERR_INVALID, "--user-disk: '%s' is neither tmpfs nor folder",
+                       config->user_disk);
+    if (g_strcmp0(config->user_disk, "folder") == 0)
+        config->user_disk_memory = 0;
     return true;
 }
 
@@ -113,4 +124,5 @@ config_clear(KeeperConfig *config)
     g_free(config->state_dir);
     g_free(config->template_dir);
     g_free(config->init_path);
+    g_free(config->user_disk);
 }

@@ -15,10 +15,12 @@ typedef struct KeeperConfig {
     char *init_path;
     uid_t server_uid;
     uint32_t id_base, id_ranges;
-    Ceiling ceiling;        /* 0: what the host has but for a floor */
-    uint64_t disk_floor;    /* UINT64_MAX: a part of the file system */
-    bool in_leaf;           /* the group we are in was made for us: boxes go beside it */
-    uint32_t template_base; /* the id of root in the files of layers and disks */
+    Ceiling ceiling;           /* 0: what the host has but for a floor */
+    uint64_t disk_floor;       /* UINT64_MAX: a part of the file system */
+    char *user_disk;           /* without root: "tmpfs", or "folder" */
+    uint64_t user_disk_memory; /* of a tmpfs; a larger disk is a folder */
+    bool in_leaf;              /* the group we are in was made for us: boxes go beside it */
+    uint32_t template_base;    /* the id of root in the files of layers and disks */
 } KeeperConfig;
 
 bool config_parse(KeeperConfig *config, int argc, char **argv, GError **error);

@@ -170,12 +170,17 @@ box_create(Keeper *keeper, const KeeperRequest *request)
         server_tell_failure(keeper->server, request->serial, request->box, STAGE_REQUEST, EUSERS);
         return;
     }
-    if (!storage_has_room(keeper->storage)) {
+    const KeeperLimits *limits = &request->limits;
+    DiskShape shape = {.bytes = limits->disk_bytes, .inodes = limits->inodes};
+    bool in_folder = disks_in_folder(keeper->disks, shape);
+
+    if ((keeper->privileged || in_folder) && !storage_has_room(keeper->storage)) {
         server_tell_failure(keeper->server, request->serial, request->box, STAGE_DISK, ENOSPC);
         return;
     }
     Box *box = box_new(keeper, request);
 
+    box->in_folder = in_folder;
     box->born_us = boot_time_us();
     box->deadline_us = keeper_mono_us() + CREATE_TIMEOUT_US;
     bool prepared = pool_take(keeper->pool, box);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "keeper/folder.h"
 
 enum { SPARES = 16, SPARE_BYTES = 4096, SPARE_NAME_MAX = 16 };
 
@@ -18,8 +19,8 @@ enum { SPARES = 16, SPARE_BYTES = 4096, SPARE_NAME_MAX = 16 };
 #define EXT4_SHUTDOWN _IOR('X', 125, uint32_t)
 static const uint32_t shutdown_no_flush = 2;
 
-static int
-make_dirs(int mount_fd, uint32_t owner)
+int
+disk_make_dirs(int mount_fd, uint32_t owner)
 {
     static const struct {
         const char *name;
@@ -47,7 +48,7 @@ mount_new(int context, uint32_t owner, int *ret_mount_fd)
 
     if (mount_fd < 0)
         return errno;
-    int error = make_dirs(mount_fd, owner);
+    int error = disk_make_dirs(mount_fd, owner);
 
     if (error != 0)
         return error;
@@ -147,11 +148,15 @@ disk_work_end(const DiskWork *work)
 {
     int error = 0;
 
+    if (work->dir_fd < 0)
+        return folder_remove(work->state_fd, work->folder);
     if (work->kept[0] != '\0')
         error = syncfs(work->dir_fd) < 0 ? errno : 0;
-    else
+    else if (work->folder[0] == '\0')
         disk_stop(work->dir_fd);
     close(work->dir_fd);
+    if (work->folder[0] != '\0')
+        error = folder_remove(work->state_fd, work->folder);
     return error;
 }
 

@@ -19,11 +19,15 @@ typedef struct DiskFds {
 typedef struct DiskWork {
     int state_fd;
     DiskShape shape;
-    uint32_t owner;               /* the id of root on it */
-    char kept[DISK_NAME_MAX + 1]; /* the file below the state folder; "": thrown away */
-    bool golden;                  /* make: copy from the shape's golden image */
-    int dir_fd;                   /* end: of the mounted disk; closed */
+    uint32_t owner;                 /* the id of root on it */
+    char kept[DISK_NAME_MAX + 1];   /* the file below the state folder; "": thrown away */
+    bool golden;                    /* make: copy from the shape's golden image */
+    int dir_fd;                     /* end: of the mounted disk; closed; -1: only the folder is left */
+    char folder[DISK_NAME_MAX + 1]; /* end: removed with all that is in it; "": none */
 } DiskWork;
+
+/* What an overlay needs of a new disk; `owner`: the id of root on it.  0, or an errno. */
+int disk_make_dirs(int mount_fd, uint32_t owner);
 
 /* 0, or an errno. */
 int disk_work_make(const DiskWork *work, DiskFds *ret_fds);

@@ -5,10 +5,12 @@
  * then. */
 #include "keeper/disk.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -16,10 +18,11 @@
 #include "base/cleanup.h"
 #include "base/failpoint.h"
 #include "base/log.h"
+#include "keeper/folder.h"
 #include "keeper/fork.h"
 #include "wire/channel.h"
 
-enum { RUNNING_MAX = 4 };
+enum { RUNNING_MAX = 4, KEEP_MAX = 5 };
 
 typedef struct Job {
     struct Job *next;
@@ -138,11 +141,16 @@ job_queue(Disks *disks, Job *job)
 _Noreturn static void
 run_job(const Job *job, int socket)
 {
-    int keep[] = {STDERR_FILENO, socket, job->work.state_fd, job->work.dir_fd, job->image_fd};
+    int keep[KEEP_MAX] = {STDERR_FILENO, socket, job->work.state_fd};
+    int n = 3;
     DiskFds fds = no_fds;
     JobResult result;
 
-    fork_detach(keep, job->kind == DISK_JOB_MAKE ? 3 : 5);
+    if (job->work.dir_fd >= 0)
+        keep[n++] = job->work.dir_fd;
+    if (job->image_fd >= 0)
+        keep[n++] = job->image_fd;
+    fork_detach(keep, n);
     /* The last close of a disk is the slow one; it has to be ours, not the keeper's. */
     (void)poll(&(struct pollfd){.fd = socket, .events = POLLRDHUP}, 1, -1);
     result.error = job->kind == DISK_JOB_MAKE ? disk_work_make(&job->work, &fds) : disk_work_end(&job->work);
@@ -368,12 +376,27 @@ kept_image(const char *box, char ret_name[DISK_NAME_MAX + 1])
     snprintf(ret_name, DISK_NAME_MAX + 1, "kept/%s.img", box);
 }
 
+bool
+disks_in_folder(const Disks *disks, DiskShape shape)
+{
+    return disks->spec.in_memory && shape.bytes > disks->spec.memory_max;
+}
+
+static int
+make_plain(Disks *disks, const char *box, const DiskShape *shape, int *ret_mount_fd)
+{
+    const DisksSpec *spec = &disks->spec;
+
+    return disks_in_folder(disks, *shape) ? folder_make(spec->state_fd, box, spec->owner, ret_mount_fd)
+                                          : disk_make_memory(shape, spec->owner, ret_mount_fd);
+}
+
 DiskTake
 disks_take(Disks *disks, const char *box, DiskShape shape, bool keep, DiskFds *ret_fds)
 {
     *ret_fds = no_fds;
     if (disks->spec.in_memory) {
-        errno = keep ? EOPNOTSUPP : disk_make_memory(&shape, disks->spec.owner, &ret_fds->mount);
+        errno = keep ? EOPNOTSUPP : make_plain(disks, box, &shape, &ret_fds->mount);
         return errno == 0 ? DISK_TAKEN : DISK_REFUSED;
     }
     if (!keep && same_shape(shape, disks->shape) && disks_take_ready(disks, ret_fds))
@@ -391,18 +414,40 @@ disks_take(Disks *disks, const char *box, DiskShape shape, bool keep, DiskFds *r
 bool
 disks_end(Disks *disks, const char *box, int dir_fd, int image_fd, bool keep)
 {
-    if (disks->spec.in_memory) {
+    bool folder = disks->spec.in_memory && folder_is_there(disks->spec.state_fd, box);
+
+    if (disks->spec.in_memory && !folder) {
         close(dir_fd);
         return true;
     }
     Job *job = job_new(disks, DISK_JOB_END, box);
 
+    if (folder)
+        folder_name(box, job->work.folder);
     job->work.dir_fd = dir_fd;
     job->image_fd = image_fd;
     if (keep)
         kept_image(box, job->work.kept);
     job_queue(disks, job);
     return false;
+}
+
+void
+disks_sweep(Disks *disks)
+{
+    int fd = openat(disks->spec.state_fd, "folders", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+
+    for (struct dirent *entry; dir != NULL && (entry = readdir(dir)) != NULL;) {
+        if (entry->d_name[0] == '.' || strlen(entry->d_name) > KEEPER_ID_LEN)
+            continue;
+        Job *job = job_new(disks, DISK_JOB_END, "");
+
+        folder_name(entry->d_name, job->work.folder);
+        job_queue(disks, job);
+    }
+    if (dir != NULL)
+        closedir(dir);
 }
 
 bool

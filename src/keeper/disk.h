@@ -7,8 +7,8 @@
 #include "keeper/loop.h"
 #include "wire/record.h"
 
-/* The disks of boxes: an ext4 image each, mounted by a helper, or memory where images cannot
- * be mounted.  Disks of one shape can be had ahead. */
+/* The disks of boxes: an ext4 image each, mounted by a helper; where images cannot be mounted,
+ * memory or a folder.  Disks of one shape can be had ahead. */
 typedef struct Disks Disks;
 
 typedef enum DiskJobKind { DISK_JOB_MAKE, DISK_JOB_END } DiskJobKind;
@@ -18,9 +18,10 @@ typedef void (*DiskDoneFunc)(void *ctx, DiskJobKind kind, const char *box, int e
 
 typedef struct DisksSpec {
     Loop *loop;
-    int state_fd; /* borrowed */
-    bool in_memory;
-    uint32_t owner; /* the id of root on disks */
+    int state_fd;        /* borrowed */
+    bool in_memory;      /* images cannot be mounted */
+    uint64_t memory_max; /* in_memory: a larger disk is a folder */
+    uint32_t owner;      /* the id of root on disks */
     DiskDoneFunc on_done;
     void *ctx;
 } DisksSpec;
@@ -49,6 +50,10 @@ DiskTake disks_take(Disks *disks, const char *box, DiskShape shape, bool keep, D
 
 /* Takes both.  True: it is gone.  False: on_done will be called when it is unmounted. */
 bool disks_end(Disks *disks, const char *box, int dir_fd, int image_fd, bool keep);
+/* Whether a disk of this shape is a folder. */
+bool disks_in_folder(const Disks *disks, DiskShape shape);
+/* Folders of boxes that a keeper before this one left. */
+void disks_sweep(Disks *disks);
 /* Of a box that is no more. */
 bool disks_forget(Disks *disks, const char *box);
 /* Whether a helper works: files without a meaning yet are its. */

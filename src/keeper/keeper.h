@@ -10,6 +10,7 @@
 #include "keeper/config.h"
 #include "keeper/disk.h"
 #include "keeper/filter.h"
+#include "keeper/folder-watch.h"
 #include "keeper/ids.h"
 #include "keeper/loop.h"
 #include "keeper/pool.h"
@@ -25,6 +26,7 @@
  *     kept/ID.img   the disk of a box, where keeping it was asked for
  *     pool/         images until they are whole; then those that are thrown away have no name
  *     images/       empty disks to copy from
+ *     folders/ID    the disk of a box, where it is neither an image nor in memory
  *     stage/        where boxes build their root; mounted over in the keeper's own namespace */
 
 struct Keeper {
@@ -38,6 +40,7 @@ struct Keeper {
     Disks *disks;
     Pool *pool;
     Storage *storage;
+    FolderWatch *folders;
     Cgroups groups;
     IdTable ids;
     Box *boxes;

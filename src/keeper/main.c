@@ -62,7 +62,7 @@ open_dir(const char *path, int *ret_fd, GError **error)
 static bool
 make_dirs(Keeper *keeper, GError **error)
 {
-    static const char *const dirs[] = {"kept", "pool", "images", "stage"};
+    static const char *const dirs[] = {"kept", "pool", "images", "folders", "stage"};
 
     for (size_t i = 0; i < G_N_ELEMENTS(dirs); i++) {
         if (mkdirat(keeper->state_fd, dirs[i], 0700) < 0 && errno != EEXIST)
@@ -241,14 +241,17 @@ open_disks(Keeper *keeper)
     DisksSpec spec = {.loop = &keeper->loop,
                       .state_fd = keeper->state_fd,
                       .in_memory = !keeper->privileged,
+                      .memory_max = keeper->config.user_disk_memory,
                       .owner = keeper->privileged ? keeper->config.template_base
                                                   : ids_base_of(&keeper->ids, 0),
                       .on_done = on_disk_done,
                       .ctx = keeper};
 
     keeper->disks = disks_new(&spec);
+    disks_sweep(keeper->disks);
     keeper->pool = pool_new(keeper);
     keeper->storage = storage_new(keeper);
+    keeper->folders = folder_watch_new(keeper);
     keeper->degraded = cgroups_missing(&keeper->groups);
     if (!keeper->privileged)
         keeper->degraded |= DEGRADED_IDS | DEGRADED_DISK;
@@ -342,7 +345,7 @@ static int
 next_timeout_ms(const Keeper *keeper, int64_t due_us)
 {
     int64_t refill_us = pool_due_us(keeper->pool);
-    int64_t look_us = storage_due_us(keeper->storage);
+    int64_t look_us = MIN(storage_due_us(keeper->storage), folder_watch_due_us(keeper->folders));
 
     due_us = MIN(due_us, MIN(refill_us, look_us));
     for (const Box *box = keeper->boxes; box != NULL; box = box->next) {
@@ -365,6 +368,8 @@ run(Keeper *keeper, const Signals *signals)
             pool_refill(keeper->pool);
         if (keeper_mono_us() >= storage_due_us(keeper->storage))
             storage_look(keeper->storage);
+        if (keeper_mono_us() >= folder_watch_due_us(keeper->folders))
+            folder_watch_look(keeper->folders);
         if (keeper_mono_us() >= due_us) {
             reconcile_again(keeper);
             due_us = keeper_mono_us() + RECONCILE_US;
@@ -385,6 +390,7 @@ stop(Keeper *keeper)
     while (keeper->boxes != NULL && keeper_mono_us() < due_us &&
            loop_turn(&keeper->loop, next_timeout_ms(keeper, due_us)))
         box_check_deadlines(keeper);
+    folder_watch_free(keeper->folders);
     storage_free(keeper->storage);
     pool_free(keeper->pool);
     disks_free(keeper->disks);

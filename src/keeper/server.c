@@ -251,7 +251,10 @@ answer_stat(Server *server, const KeeperRequest *r)
     answer.netns_cookie = box->netns_cookie;
     answer.born_us = box->born_us;
     answer.frozen = box->frozen;
-    if (fstatfs(box->disk_dir_fd, &disk) == 0) {
+    if (box->in_folder) {
+        answer.disk_bytes = box->disk_used.bytes;
+        answer.inodes = box->disk_used.inodes;
+    } else if (fstatfs(box->disk_dir_fd, &disk) == 0) {
         answer.disk_bytes = (uint64_t)(disk.f_blocks - disk.f_bfree) * (uint64_t)disk.f_bsize;
         answer.inodes = (uint32_t)(disk.f_files - disk.f_ffree);
     }

@@ -67,12 +67,12 @@ storage_has_room(Storage *storage)
 {
     Room room;
 
-    return !storage->keeper->privileged || !read_room(storage->keeper, &room) || !is_low(&room);
+    return !read_room(storage->keeper, &room) || !is_low(&room);
 }
 
 /* One that cannot be frozen is told about all the same. */
-static void
-stop_box(Box *box, int error)
+void
+storage_stop_box(Box *box, int error)
 {
     Keeper *keeper = box->keeper;
 
@@ -89,6 +89,8 @@ used_by(const Box *box)
 {
     struct stat st;
 
+    if (box->in_folder)
+        return box->disk_used.bytes;
     return box->disk_image_fd >= 0 && fstat(box->disk_image_fd, &st) == 0 ? (uint64_t)st.st_blocks * BLOCK
                                                                           : 0;
 }
@@ -118,7 +120,12 @@ find_top_writer(Keeper *keeper)
 int64_t
 storage_due_us(const Storage *storage)
 {
-    return storage->keeper->privileged && storage->keeper->boxes != NULL ? storage->due_us : INT64_MAX;
+    const Keeper *keeper = storage->keeper;
+    bool on_disk = keeper->privileged;
+
+    for (const Box *box = keeper->boxes; box != NULL && !on_disk; box = box->next)
+        on_disk = box->in_folder;
+    return on_disk && keeper->boxes != NULL ? storage->due_us : INT64_MAX;
 }
 
 void
@@ -133,7 +140,7 @@ storage_look(Storage *storage)
     if (room.free < NEAR * room.floor)
         storage->due_us = keeper_mono_us() + LOOK_SOON_US;
     if (is_low(&room) && top != NULL)
-        stop_box(top, ENOSPC);
+        storage_stop_box(top, ENOSPC);
 }
 
 /* What the kernel has counted for the device of its disk. */
@@ -167,7 +174,7 @@ on_failed(Storage *storage, const void *fsid)
 {
     for (Box *box = storage->keeper->boxes; box != NULL; box = box->next) {
         if (box->state == BOX_RUNNING && memcmp(&box->fsid, fsid, sizeof box->fsid) == 0 && has_failed(box))
-            stop_box(box, EIO);
+            storage_stop_box(box, EIO);
     }
 }
 

@@ -19,6 +19,8 @@ void storage_free(Storage *storage);
 bool storage_has_room(Storage *storage);
 /* A box that runs, on a disk of its own: what goes wrong with it is seen from now on. */
 void storage_add(Storage *storage, Box *box);
+/* Freezes it, where that can be done, and tells the server. */
+void storage_stop_box(Box *box, int error);
 /* To be called when storage_due_us() (CLOCK_MONOTONIC) has come. */
 int64_t storage_due_us(const Storage *storage);
 void storage_look(Storage *storage);

@@ -133,9 +133,9 @@ def make_user_server(folder, program):
         server.finish()
 
 
-@pytest.fixture
-def server(make_user_server):
-    return make_user_server()
+@pytest.fixture(params=['memory', 'folder'])
+def server(request, make_user_server):
+    return make_user_server(env={'COOP_KEEPER_MEMORY_DISK': '0' if request.param == 'folder' else '1GiB'})
 
 
 def test_commands_run(server):
@@ -185,5 +185,5 @@ def test_nothing_is_left(server):
     assert len(held) >= 3  # keeper, server, the box
     assert server.stop() == 0
     wait_ended(held)
-    assert list((state / 'pool').iterdir()) == []
+    assert list((state / 'pool').iterdir()) == list((state / 'folders').iterdir()) == []
     assert str(server.home) not in pathlib.Path('/proc/self/mountinfo').read_text()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The same boxes without root: as an ordinary user, and as root of that user's namespace."""
+import errno
 import os
 import pathlib
 import pwd
@@ -34,7 +35,7 @@ def lent_ids():
 
 
 @pytest.fixture(params=['user', 'user namespace'])
-def keeper(request, folder):
+def make_keeper(request, folder):
     if os.geteuid() != 0:
         pytest.skip('another user is tested as root')
     boxes.need_namespaces()
@@ -47,13 +48,25 @@ def keeper(request, folder):
         prefix += ['unshare', '--user', '--map-root-user', '--map-users', ids, '--map-groups', ids, '--']
     os.chown(folder, uid, gid)
     base = first if request.param == 'user' else 1
-    made = boxes.Keeper(folder, prefix=prefix, uid=uid, options=['--template-base', str(base)])
-    (made.store / boxes.LAYER / 'etc/mine').write_text('mine\n')
-    boxes.give_away(made.store, first, users=['mine'])
-    yield made.start()
-    if made.process.poll() is None:
-        made.end(signal.SIGKILL)
-    made.sock.close()
+    made = []
+
+    def make(*options):
+        keeper = boxes.Keeper(folder, prefix=prefix, uid=uid, options=['--template-base', str(base), *options])
+        (keeper.store / boxes.LAYER / 'etc/mine').write_text('mine\n')
+        boxes.give_away(keeper.store, first, users=['mine'])
+        made.append(keeper)
+        return keeper.start()
+
+    yield make
+    for keeper in made:
+        if keeper.process.poll() is None:
+            keeper.end(signal.SIGKILL)
+        keeper.sock.close()
+
+
+@pytest.fixture
+def keeper(make_keeper):
+    return make_keeper()
 
 
 def test_says_what_is_missing(keeper):
@@ -112,3 +125,77 @@ def test_life(keeper):
     assert boxes.records_of(keeper) == []
     keeper.kill_box(keeper.create())
     assert keeper.end() == 0
+
+
+# ---- disks that are folders ----
+
+def folders_of(keeper):
+    return [path.name for path in (keeper.state / 'folders').iterdir()]
+
+
+def test_a_folder_is_a_disk(make_keeper):
+    keeper = make_keeper('--user-disk', 'folder')
+    assert keeper.call(boxes.HELLO, count=boxes.VERSION)[0].degraded & DISK
+    box, other = keeper.create(), keeper.create()
+    assert sorted(folders_of(keeper)) == sorted([box.id, other.id])
+    assert box.run('/bin/probe', 'write', '/etc/mine', 'yours') == (0, '')
+    assert (keeper.state / 'folders' / box.id / 'upper/etc/mine').read_text() == 'yours'
+    assert other.run('/bin/probe', 'stat', '/etc/mine') == (0, '1000 1000\n')
+    keeper.kill_box(box)
+    assert folders_of(keeper) == [other.id]
+    assert keeper.end() == 0
+    assert folders_of(keeper) == []
+
+
+def test_only_a_large_disk_is_a_folder(make_keeper):
+    keeper = make_keeper('--user-disk-memory', str(32 * MIB))
+    small, large = keeper.create(disk=32 * MIB), keeper.create(disk=33 * MIB)
+    assert folders_of(keeper) == [large.id]
+    keeper.kill_box(small)
+    keeper.kill_box(large)
+
+
+def test_a_file_has_a_bound(make_keeper):
+    box = make_keeper('--user-disk', 'folder').create(disk=16 * MIB)
+    limits = pathlib.Path(f'/proc/{box.pid}/limits').read_text()
+    assert f'Max file size             {16 * MIB} ' in limits
+
+
+@pytest.mark.parametrize('bomb, limit', [('disk', {'disk': 16 * MIB}), ('inodes', {'inodes': 512})])
+def test_too_much_is_the_end(make_keeper, bomb, limit):
+    """The watcher looks once a second; another box stays."""
+    keeper = make_keeper('--user-disk', 'folder')
+    box, other = keeper.create(**limit), keeper.create(**limit)
+    box.send('/bin/probe', bomb)
+    answer, _ = keeper.answer()
+    assert (answer.verb, answer.box, answer.error) == (boxes.TROUBLE, box.id, errno.EDQUOT)
+    if not answer.frozen:
+        assert (gone := keeper.answer()[0]).verb == boxes.GONE and gone.box == box.id
+        assert folders_of(keeper) == [other.id]
+    assert other.run('/bin/probe', 'stat', '/etc')[0] == 0
+
+
+def test_use_is_measured(make_keeper):
+    keeper = make_keeper('--user-disk', 'folder')
+    box = keeper.create()
+    assert box.run('/bin/probe', 'write', '/etc/mine', 'x' * 5000) == (0, '')
+    boxes.wait_until(lambda: not 8192 <= keeper.call(STAT, box.id)[0].disk_bytes < MIB, 'not measured')
+
+
+def test_folders_of_a_killed_keeper_go(make_keeper):
+    keeper = make_keeper('--user-disk', 'folder')
+    box = keeper.create()
+    assert box.run('/bin/probe', 'write', '/etc/mine', 'yours') == (0, '')
+    deep = keeper.state / 'folders' / box.id / 'upper'
+    keeper.end(signal.SIGKILL)
+    # Deeper than a path may be long.
+    fd = os.open(deep, os.O_RDONLY)
+    for _ in range(3000):
+        os.mkdir('d', 0o000, dir_fd=fd)
+        below = os.open('d', os.O_RDONLY, dir_fd=fd)
+        os.chown(below, keeper.uid, keeper.uid)
+        os.close(fd)
+        fd = below
+    os.close(fd)
+    keeper.start()
+    boxes.wait_until(lambda: folders_of(keeper), 'folders are left')
