@@ -40,7 +40,6 @@ typedef struct Box {
     int disk_dir_fd;   /* its root, for as long as the box lives */
     int disk_image_fd; /* its file, to be given back last; -1 in memory */
     int pidfd, channel_fd, sync_fd, door_fd;
-    bool ready; /* the child has said that exec comes next */
     bool frozen;
     int trouble; /* with its storage: an errno, until THAW */
     uint64_t fsid, disk_seen;

@@ -72,6 +72,20 @@ make_group(Box *box)
     return true;
 }
 
+/* All that can fail of its confinement is behind it: what is left is the exec of our own file.
+ * Whoever has waited for the box need not wait for that; what is sent to it meanwhile waits in
+ * the channel. */
+static void
+run(Box *box)
+{
+    box_set_state(box, BOX_RUNNING);
+    FAILPOINT("create-running");
+    server_tell(box->keeper->server, KEEPER_BOX, box->request.serial, box->id);
+    if ((box->request.flags & KEEPER_KEEP_DISK) != 0)
+        disk_set_aside(box->disk_dir_fd, ids_base_of(&box->keeper->ids, box->slot));
+    storage_add(box->keeper->storage, box);
+}
+
 /* The child has told something, or is gone, or has become coop-init. */
 static void
 on_sync(void *ctx, uint32_t events)
@@ -83,28 +97,17 @@ on_sync(void *ctx, uint32_t events)
     if (n < 0 && errno == EAGAIN)
         return;
     if (n == sizeof report && report.stage == 0) {
-        box->ready = true;
+        if (box->state == BOX_CREATING)
+            run(box);
         return;
     }
     loop_remove(&box->keeper->loop, &box->sync_watch);
     close(box->sync_fd);
     box->sync_fd = -1;
-    if (n == sizeof report) {
+    if (n == sizeof report)
         box_fail(box, report.stage < STAGE_MAX ? report.stage : STAGE_EXEC, report.error);
-        return;
-    }
-    if (!box->ready) {
+    else if (box->state == BOX_CREATING)
         box_fail(box, STAGE_EXEC, ECHILD);
-        return;
-    }
-    if (box->state != BOX_CREATING)
-        return;
-    box_set_state(box, BOX_RUNNING);
-    FAILPOINT("create-running");
-    server_tell(box->keeper->server, KEEPER_BOX, box->request.serial, box->id);
-    if ((box->request.flags & KEEPER_KEEP_DISK) != 0)
-        disk_set_aside(box->disk_dir_fd, ids_base_of(&box->keeper->ids, box->slot));
-    storage_add(box->keeper->storage, box);
 }
 
 static void

@@ -158,7 +158,7 @@ box_check_deadlines(Keeper *keeper)
         if (box->state == BOX_RUNNING || now < box->deadline_us)
             continue;
         if (box->state == BOX_CREATING)
-            box_fail(box, box->ready ? STAGE_EXEC : STAGE_CLONE, ETIMEDOUT);
+            box_fail(box, STAGE_CLONE, ETIMEDOUT);
         else
             box_kill(box);
     }
