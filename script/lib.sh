@@ -93,3 +93,21 @@ configure_clang() {
 configure_vm() {
     configure "$top/build-vm" gcc --buildtype=debugoptimized -Dfailpoints=true
 }
+
+# As root, Coop's programs run under users of their own.
+make_user() {
+    getent passwd "$1" >/dev/null && return 0
+    PATH=$PATH:/usr/sbin:/sbin useradd --system --user-group --no-create-home \
+        --home-dir /nonexistent --shell /usr/sbin/nologin "$1"
+    printf '    made the system user %s\n' "$1"
+}
+
+# lend_ids BUILD USER: templates are built with ids of their own, which /etc/subuid and /etc/subgid lend.
+lend_ids() {
+    local lend
+    touch -a /etc/subuid /etc/subgid # usermod does not make them
+    read -r -a lend < <("$1/coop" __sub-ids "$2") || return 0
+    [ "${lend[0]}" = usermod ] || die "no ids for user $2: ${lend[*]}"
+    PATH=$PATH:/usr/sbin:/sbin "${lend[@]}"
+    printf '    lent the ids %s to %s\n' "${lend[2]}" "$2"
+}
