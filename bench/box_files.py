@@ -49,10 +49,10 @@ def put(wire, box):
 def get(wire, box):
     began = time.perf_counter()
     wire.send('GET', f'{boxes.SANDBOXES}/{box}/files?path={PATH}', accept='*/*')
-    status, headers = wire.read_head()
-    left = int(headers['content-length']) - len(wire.buffer)
-    if status != 200 or left + len(wire.buffer) != SIZE:
-        raise RuntimeError(f'{status} {headers}')
+    status, length = wire.read_head()
+    if status != 200 or length != SIZE:
+        raise RuntimeError(f'{status}, {length} bytes')
+    left = length - len(wire.buffer)
     room = bytearray(PIECE)
     while left > 0:
         left -= wire.socket.recv_into(room, min(left, PIECE))

@@ -48,20 +48,19 @@ class Wire:
         self.buffer += piece
 
     def read_head(self):
+        """The status and the length of the body; other headers are nobody's here."""
         while b'\r\n\r\n' not in self.buffer:
             self.more()
-        head, self.buffer = self.buffer.split(b'\r\n\r\n', 1)
-        lines = head.decode().split('\r\n')
-        headers = {k.lower(): v.strip() for k, v in (line.split(':', 1) for line in lines[1:])}
-        return int(lines[0].split()[1]), headers
+        head, _, self.buffer = self.buffer.partition(b'\r\n\r\n')
+        length = head.lower().partition(b'\r\ncontent-length: ')[2].partition(b'\r\n')[0]
+        return int(head[9:12]), int(length or 0)
 
     def call(self, method, path, body=None):
         self.send(method, path, body)
         return self.answer()
 
     def answer(self):
-        status, headers = self.read_head()
-        length = int(headers.get('content-length', 0))
+        status, length = self.read_head()
         while len(self.buffer) < length:
             self.more()
         answer, self.buffer = self.buffer[:length], self.buffer[length:]
