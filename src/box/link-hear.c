@@ -52,11 +52,11 @@ on_hello_run(BoxLink *link, const FrameRun *row, GPtrArray *found)
     if (row->run == 0 || row->run >= RUN_ID_CONNECT || row->state < RUN_RUNNING || row->state > RUN_FAILED ||
         row->in_offset > G_MAXINT64)
         return false;
+    if (run != NULL && !run->expected)
+        return link->fresh && run->start == NULL; /* it was faster than its answer to us */
     if (run != NULL) {
-        bool fits = run->expected;
-
         take_up(run, row);
-        return fits;
+        return true;
     }
     if (row->run >= RUN_ID_STREAMED) {
         forget_stranger(link, row->run);

@@ -152,6 +152,7 @@ struct BoxLink {
     bool active;  /* to be told */
     guint quiet;  /* in a turn of the loop: what is owed is said at its end */
     bool opening; /* logs from before a restart are being read */
+    bool fresh;   /* of a new box: init has no run that we did not start */
     bool owe_hello, owe_stop;
     guint64 number;
     char *folder;

@@ -193,6 +193,22 @@ say_runs(BoxLink *link)
     }
 }
 
+/* A start that is in the channel outlives us, and a caller was told of it already: it does not
+ * wait for a first process that is slow to come. */
+static void
+say_starts(BoxLink *link)
+{
+    for (GList *node = link->owing.head; node != NULL; node = node->next) {
+        Run *run = node->data;
+
+        if ((run->owed & OWE_START) == 0)
+            continue;
+        if (!say_start(link, run))
+            return;
+        run->owed &= ~(unsigned)OWE_START;
+    }
+}
+
 void
 link_say(BoxLink *link)
 {
@@ -212,6 +228,8 @@ link_say(BoxLink *link)
     }
     if (link->ready && say_stray(link) && link_connect_say(link))
         say_runs(link);
+    else if (link->fresh && !link->ready)
+        say_starts(link);
     link_watch(link);
 }
 

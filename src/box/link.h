@@ -52,8 +52,8 @@ BoxLink *box_link_new(const BoxLinkSpec *spec, GError **error);
 void box_link_free(BoxLink *link);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(BoxLink, box_link_free)
 
-/* The caller owns a reference.  Before init's HELLO the start is queued.  ERR_LIMIT: too many
- * runs; ERR_INVALID: a string too long, a name with '=' or such; ERR_UNAVAILABLE: closed. */
+/* The caller owns a reference.  Until init's HELLO the start is queued, but in a new box.  ERR_LIMIT: too
+ * many runs; ERR_INVALID: a string too long, a name with '=' or such; ERR_UNAVAILABLE: closed. */
 Run *box_link_start(BoxLink *link, const RunSpec *spec, GError **error);
 Run *box_link_find(BoxLink *link, guint32 run); /* borrowed; NULL: none live, or forgotten */
 void box_link_each(BoxLink *link, void (*func)(Run *run, void *data), void *data);

@@ -81,6 +81,7 @@ peer_init(Peer *peer, guint *ended)
     say(peer, (FrameHead){.type = FRAME_HELLO, .offset = peer->number, .value = FRAME_VERSION}, NULL);
     (void)hear_until(peer, FRAME_START);
     (void)hear_until(peer, FRAME_START);
+    turn_until_count(&peer->box->ready, 1);
 }
 
 static void
@@ -522,6 +523,31 @@ test_found(void)
     }
 }
 
+/* The caller knows of it, so it is in the channel: a server that ends now has lost nothing.  An
+ * init that is quick names it in HELLO already. */
+static void
+test_early_start(void)
+{
+    Peer peer = {.packet = g_malloc(CHANNEL_PACKET_MAX)};
+    LinkBox *box = peer.box = link_box_scripted(&peer.fd);
+    g_autoptr(Run) run = link_box_shell(box, 0, "true");
+
+    peer.number = hear_until(&peer, FRAME_HELLO).offset;
+    g_assert_cmpuint(hear_until(&peer, FRAME_START).run, ==, run_id(run));
+    g_assert_cmpuint(box->ready, ==, 0);
+    FrameRun row = {.run = run_id(run), .state = RUN_RUNNING};
+    say(&peer,
+        (FrameHead){.type = FRAME_HELLO, .offset = peer.number, .value = FRAME_VERSION, .length = sizeof row},
+        &row);
+    turn_until_count(&box->ready, 1);
+    g_assert_cmpuint(box->found, ==, 0);
+    g_assert_cmpuint(box->closed, ==, 0);
+    g_assert_false(run_has_ended(run));
+    close(peer.fd);
+    g_free(peer.packet);
+    (void)link_box_free(box);
+}
+
 static void
 on_fd(int fd, const GError *error, void *data)
 {
@@ -612,6 +638,7 @@ main(int argc, char **argv)
     g_test_add_func("/box/hostile/jam", test_jam);
     g_test_add_func("/box/hostile/found", test_found);
     g_test_add_func("/box/hostile/before-hello", test_before_hello);
+    g_test_add_func("/box/hostile/early-start", test_early_start);
     g_test_add_func("/box/hostile/wrong-fd", test_wrong_fd);
     g_test_add_func("/box/hostile/deaf", test_deaf);
     return g_test_run();
