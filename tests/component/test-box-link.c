@@ -434,7 +434,7 @@ test_closed(void)
             box_link_stop(box->link);
         turn_until_count(&box->closed, 1);
         g_assert_null(box->error);
-        g_assert_cmpint(run_end(run)->reason, ==, lost == 1 ? RUN_LOST : RUN_SIGNAL);
+        g_assert_cmpint(run_end(run)->reason, ==, lost == 1 ? RUN_LOST : RUN_STOPPED);
         g_assert_cmpuint(run_end(run)->out_bytes, ==, 3);
         followed_to_end(&f);
         followed_clear(&f);
