@@ -2,6 +2,7 @@
 #include "base/subids.h"
 
 #include <pwd.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -33,6 +34,46 @@ subids_find(const char *text, const char *user, uid_t uid, guint32 want, guint32
             (strcmp(parts[0], user) != 0 && strcmp(parts[0], number) != 0) ||
             !g_ascii_string_to_unsigned(parts[1], 10, 1, G_MAXUINT32, &first, NULL) ||
             !g_ascii_string_to_unsigned(g_strchomp(parts[2]), 10, want, G_MAXUINT32, &n, NULL))
+            continue;
+        *ret_first = (guint32)first;
+        return true;
+    }
+    return false;
+}
+
+/* ---- user namespaces ---- */
+
+typedef struct MapRow {
+    guint inside, outside, n;
+} MapRow;
+
+static bool
+parse_map_row(const char *line, MapRow *ret_row)
+{
+    return sscanf(line, "%u %u %u", &ret_row->inside, &ret_row->outside, &ret_row->n) == FIELDS;
+}
+
+bool
+subids_map_is_host(const char *map)
+{
+    MapRow row;
+
+    return parse_map_row(map, &row) && row.inside == 0 && row.outside == 0 && row.n == G_MAXUINT32;
+}
+
+bool
+subids_find_mapped(const char *map, guint32 want, guint32 *ret_first)
+{
+    g_auto(GStrv) lines = g_strsplit(map, "\n", -1);
+
+    for (guint i = 0; lines[i] != NULL; i++) {
+        MapRow row;
+
+        if (!parse_map_row(lines[i], &row))
+            continue;
+        guint64 first = MAX(row.inside, want);
+
+        if (first + want > (guint64)row.inside + row.n)
             continue;
         *ret_first = (guint32)first;
         return true;

@@ -10,6 +10,12 @@
 /* The first range of at least `want` ids that a text in that form gives to this user. */
 bool subids_find(const char *text, const char *user, uid_t uid, guint32 want, guint32 *ret_first);
 
+/* Of a user namespace whose map (/proc/self/uid_map) this is: the first of `want` ids that are
+ * not its first `want`, which are those of its users. */
+bool subids_find_mapped(const char *map, guint32 want, guint32 *ret_first);
+/* Whether the map is that of the host. */
+bool subids_map_is_host(const char *map);
+
 /* The first of `want` ids that none of these texts in the same form lends to anybody, and that
  * the keeper does not give to boxes either. */
 bool subids_find_free(const char *const *texts, guint n, guint32 want, guint32 *ret_first);

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "base/subids.h"
 #include "cli/commands.h"
 #include "cli/settings.h"
 #include "daemon/keeper-place.h"
@@ -114,10 +113,8 @@ tell_of_ids(Cli *cli, const RunAs *as)
     g_autoptr(GError) error = NULL;
     guint32 first;
 
-    if (as->name != NULL ? subids_find_user(as->name, as->uid, KEEPER_SUB_IDS, &first, &error)
-                         : subids_find_own(KEEPER_SUB_IDS, &first, &error))
-        return;
-    out_notice(cli_out(cli), "there will be no boxes: %s", error->message);
+    if (!keeper_find_ids(as, &first, &error))
+        out_notice(cli_out(cli), "there will be no boxes: %s", error->message);
 }
 
 static ExitCode

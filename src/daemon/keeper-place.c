@@ -85,6 +85,22 @@ add_option(GPtrArray *argv, const char *name, char *value)
     g_ptr_array_add(argv, value);
 }
 
+bool
+keeper_find_ids(const RunAs *server, guint32 *ret_first, GError **error)
+{
+    g_autofree char *map = NULL;
+
+    if (geteuid() == 0 && g_file_get_contents("/proc/self/uid_map", &map, NULL, NULL) &&
+        !subids_map_is_host(map))
+        return subids_find_mapped(map, KEEPER_SUB_IDS, ret_first) ||
+               err_set(error, ERR_UNAVAILABLE,
+                       "this user namespace has too few ids\nFIX: map at least %d ids into it",
+                       2 * KEEPER_SUB_IDS);
+    if (server->name != NULL)
+        return subids_find_user(server->name, server->uid, KEEPER_SUB_IDS, ret_first, error);
+    return subids_find_own(KEEPER_SUB_IDS, ret_first, error);
+}
+
 GPtrArray *
 keeper_argv(const Config *config, const RunAs *server, const char *self, bool in_leaf, GError **error)
 {
@@ -97,10 +113,7 @@ keeper_argv(const Config *config, const RunAs *server, const char *self, bool in
     if (init == NULL)
         return NULL;
     /* Without such ids no template can be built either, which is said elsewhere. */
-    if (server->name != NULL)
-        (void)subids_find_user(server->name, server->uid, KEEPER_SUB_IDS, &base, NULL);
-    else
-        (void)subids_find_own(KEEPER_SUB_IDS, &base, NULL);
+    (void)keeper_find_ids(server, &base, NULL);
     GPtrArray *argv = g_ptr_array_new_with_free_func(g_free);
     g_ptr_array_add(argv, g_steal_pointer(&program));
     add_option(argv, "--init", g_steal_pointer(&init));

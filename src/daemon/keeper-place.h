@@ -22,6 +22,10 @@ char *keeper_socket(const Config *config);
 /* Makes the folders that a keeper needs before it can start. */
 bool keeper_prepare(const Config *config, const RunAs *server, GError **error);
 
+/* The first of the ids that files of templates have: lent to the server's user, or, for root of
+ * a user namespace, a part of what that has.  ERR_UNAVAILABLE says what to do. */
+bool keeper_find_ids(const RunAs *server, guint32 *ret_first, GError **error);
+
 /* The command line, NULL-terminated. `self` is the path of this program: the others lie beside
  * it, or in the libexec folder of the same prefix; `in_leaf` is what leaf_enter() said.  NULL with
  * ERR_UNAVAILABLE: not installed. */

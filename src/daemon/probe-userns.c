@@ -213,7 +213,7 @@ probe_sub_ids(const ProbeContext *ctx, const Probe *probe, ProbeResult *r)
     g_autofree char *number = g_strdup_printf("%u", ctx->uid);
     guint64 ids = ctx->uid == 0 ? count_mapped_ids(ctx) : 0;
 
-    if (ctx->uid == 0 && ids <= SUB_IDS_BOX) {
+    if (ctx->uid == 0 && ids < 2 * SUB_IDS_BOX) {
         probe_set(r, PROBE_MISSING, "root with %" G_GUINT64_FORMAT " ids", ids);
         probe_fix_text(r, "map at least %d ids into this user namespace", 2 * SUB_IDS_BOX);
     } else if (ctx->uid == 0 && !ctx->real_root) {

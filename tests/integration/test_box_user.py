@@ -10,6 +10,7 @@ import select
 import shutil
 import signal
 import subprocess
+import types
 
 import pytest
 
@@ -111,6 +112,29 @@ def wait_ended(held):
         os.close(fd)
 
 
+class NamespaceServer(UserServer):
+    """As root of a user namespace with ids that nobody has."""
+    FIRST = 0x68000000
+
+    def __init__(self, folder, program, **options):
+        root = types.SimpleNamespace(pw_uid=self.FIRST, pw_gid=self.FIRST)
+        super().__init__(folder, program, root, self.FIRST + RANGE, **options)
+        self.prefix = ['unshare', '--user', '--keep-caps', '--', 'sh', '-c', 'read _ && exec "$@"', 'sh',
+                       'setpriv', '--reuid=0', '--regid=0', '--clear-groups', '--']
+
+    def spawn(self):
+        with open(self.log_path, 'ab') as log:
+            self.process = subprocess.Popen(self.command(), env=self.environment(), stdin=subprocess.PIPE,
+                                            stdout=subprocess.PIPE, stderr=log, preexec_fn=self.before_exec)
+        ours = os.readlink('/proc/self/ns/user')
+        wait_until(lambda: os.readlink(f'/proc/{self.pid}/ns/user') != ours, 'the user namespace')
+        for kind in 'ug':
+            pathlib.Path(f'/proc/{self.pid}/{kind}id_map').write_text(f'0 {self.FIRST} {2 * RANGE}\n')
+        with self.process.stdin as pipe:
+            pipe.write(b'\n')
+        return self
+
+
 @pytest.fixture
 def make_user_server(folder, program):
     if not IS_ROOT:
@@ -148,6 +172,26 @@ def test_commands_run(server):
         assert int(words[-1]) == RANGE
         assert server.run(box, 'exit 7')['end']['exit_code'] == 7
         assert server.run(box, 'stat -c %u /bin/bash', root=True)['stdout'] == '0\n'
+
+
+def test_root_of_a_user_namespace(folder, program):
+    if not IS_ROOT:
+        pytest.skip('another user is tested as root')
+    boxserver.need_boxes()
+    if 'coop' not in {user.pw_name for user in pwd.getpwall()}:
+        pytest.skip('there is no user coop')
+    folder.chmod(0o755)
+    (folder / '0').mkdir()
+    server = NamespaceServer(folder / '0', program)
+    try:
+        server.start()
+        with server.box() as box:
+            shown = server.get(f'{API}/{box}')
+            assert {'ids', 'disk', 'devices'} <= set(shown['degraded'])
+            done = server.run(box, 'id -u; cat /proc/self/uid_map')
+            assert done['stdout'].split() == ['1000', '0', str(RANGE), str(RANGE)], done
+    finally:
+        server.finish()
 
 
 def test_weaknesses_are_named(server):

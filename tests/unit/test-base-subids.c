@@ -68,6 +68,33 @@ test_free(void)
 }
 
 static void
+test_mapped(void)
+{
+    static const struct {
+        const char *map;
+        guint32 first; /* 0: none */
+    } cases[] = {
+        {"", 0},
+        {"0 1000 1\n", 0},
+        {"0 1000 1\n1 100000 65536\n", 0},
+        {"0 100000 131071\n", 0},
+        {"         0     100000     131072\n", 65536},
+        {"0 1000 1\n1 100000 131071\n", 65536},
+        {"0 1000 1\n1 100000 65536\n200000 300000 65536\n", 200000},
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        guint32 first = 0;
+
+        g_test_message("%s", cases[i].map);
+        g_assert_true(subids_find_mapped(cases[i].map, WANT, &first) == (cases[i].first != 0));
+        g_assert_cmpuint(first, ==, cases[i].first);
+        g_assert_false(subids_map_is_host(cases[i].map));
+    }
+    g_assert_true(subids_map_is_host("         0          0 4294967295\n"));
+}
+
+static void
 test_fix(void)
 {
     g_autofree char *some = subids_dup_fix("ada:100000:65536\n", NULL, "coop");
@@ -83,6 +110,7 @@ main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/subids/find", test_find);
     g_test_add_func("/subids/free", test_free);
+    g_test_add_func("/subids/mapped", test_mapped);
     g_test_add_func("/subids/fix", test_fix);
     return g_test_run();
 }
