@@ -135,8 +135,7 @@ class Boxes:
         return {'keeper_fds': keeper_fds, 'server_fds': server_fds, 'processes': len(descendants(self.keeper)),
                 'groups': len(box_groups(self.keeper, self.home)), 'loops': self.prepared()}
 
-    def held_of(self, box, before):
-        """Whether no more is held than before; what is prepared meanwhile may be less."""
+    def holds_no_more(self, before):
         now = self.held()
         return all(now[name] <= before[name] for name in now)
 
