@@ -48,6 +48,7 @@ test_free(void)
         {"ada:99999:1\n", "", 100000},
         {"ada:99999:2\n", "", 100001},
         {"ada:200000:10\nbob:100000:300000\n", "", 400000},
+        {"bob:165536:1\nada:100000:65536\n", "", 165537},
         {"ada:100000:1\nbob:120000:1\n", "cy:140000:1\n", 140001},
         {"ada:100000:junk\n# a remark\n", "", 100000},
         /* The end of the last one is the first of the keeper's. */
