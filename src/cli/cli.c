@@ -96,6 +96,8 @@ run(Cli *cli, const Command *root, int argc, const char *const *argv)
 
     if (!cli_parse(root, argc, argv, &cli->parsed, &error))
         return fail_usage(cli, error);
+    /* The guess took every -o for ours; one behind a command to run is not. */
+    out_set_format(cli->out, g_strcmp0(cli_option(cli, "output"), "json") == 0 ? OUT_JSON : OUT_TEXT);
     if (cli->parsed.help) {
         usage_show(cli->out, cli->parsed.path, cli->parsed.depth);
         return EXIT_CODE_OK;

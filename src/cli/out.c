@@ -42,6 +42,12 @@ out_wants_colour(int fd)
     return (no_color == NULL || no_color[0] == '\0') && g_strcmp0(term, "dumb") != 0 && isatty(fd) == 1;
 }
 
+void
+out_set_format(Out *out, OutFormat format)
+{
+    out->format = format;
+}
+
 OutFormat
 out_format(const Out *out)
 {

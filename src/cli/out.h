@@ -40,6 +40,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Out, out_free)
 bool out_wants_colour(int fd);
 
 OutFormat out_format(const Out *out);
+/* Once the command line was understood. */
+void out_set_format(Out *out, OutFormat format);
 
 /* A list: an aligned table with headings, or the array. */
 void out_table(Out *out, const OutColumn *columns, const Json *rows);

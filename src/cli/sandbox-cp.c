@@ -59,9 +59,8 @@ find_type(Remote *remote, Cli *cli, const char *box, const char *path, char **re
     *ret_type = NULL;
     call.path = url;
     remote_try(remote, &call, &reply);
-    const char *code = json_string_value(json_object_get(reply.body, "code"));
-    /* A box that is not there has no type either, but a message. */
-    if (reply.status == 404 && g_strcmp0(code, "not_found") == 0)
+    /* The file, or the box: the next call tells. */
+    if (reply.status == 404)
         return EXIT_CODE_OK;
     if (reply.message != NULL)
         return cli_fail(cli, reply.code, "%s", reply.message);

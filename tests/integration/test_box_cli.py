@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The commands on boxes, against real ones."""
+import hashlib
+import json
+import os
+import pty
+import select
+import signal
+import subprocess
+
+import pytest
+
+from harness import PROGRAM, WAIT_S, wait_until
+
+
+@pytest.fixture
+def cli(boxes):
+    def run(*args, code=0, **options):
+        done = subprocess.run(command(boxes, *args), env=boxes.environment(), capture_output=True, timeout=WAIT_S,
+                              **options)
+        assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
+        return done
+    return run
+
+
+def command(boxes, *args):
+    return [PROGRAM, *map(str, args)]
+
+
+def live(boxes):
+    return {one['sandbox_id'] for one in boxes.get('/api/v1/sandboxes')['sandboxes']}
+
+
+@pytest.fixture
+def box(cli):
+    made = cli('sandbox', 'create').stdout.decode().strip()
+    yield made
+    cli('rm', made)
+
+
+@pytest.mark.parametrize('args, code, out, err', [
+    (['seq', '-s', '+', '3'], 0, b'1+2+3\n', b''),
+    (['echo out; echo err >&2; exit 3'], 3, b'out\n', b'err\n'),
+    (['printf "x\\000\\377"'], 0, b'x\0\xff', b''),
+    (['kill -TERM $$'], 143, b'', None),
+    (['no-such-program', 'x'], 127, b'', None),
+])
+def test_run_is_as_if_it_ran_here(boxes, cli, args, code, out, err):
+    before = live(boxes)
+    done = cli('run', '--', *args, code=code)
+    assert done.stdout == out
+    if err is not None:
+        assert done.stderr == err
+    assert live(boxes) == before
+
+
+def test_run_with_everything(boxes, cli):
+    done = cli('run', '-e', 'A=b c', '-w', '/tmp', '-u', '0:0', '--memory', '64MiB', '--', 'echo "$A"; pwd; id -u')
+    assert done.stdout == b'b c\n/tmp\n0\n'
+    told = json.loads(cli('run', '-o', 'json', '--', 'echo x; exit 2', code=2).stdout)
+    assert told['stdout'] == 'x\n' and told['end']['exit_code'] == 2
+    assert cli('run', '--timeout', '1s', '--', 'sleep', '100', code=124).stdout == b''
+    assert b"'--memry'" in cli('run', '--memry', '1', '--', 'true', code=2).stderr
+
+
+def test_options_after_the_command_are_the_commands(cli):
+    assert cli('run', 'seq', '-s', 'o', '2').stdout == b'1o2\n'
+    assert cli('run', 'head', '-o', 'json', code=1).stdout == b''
+
+
+def test_input(cli, box):
+    data = os.urandom(3_000_000)
+    done = cli('exec', '-i', box, '--', 'sha256sum', '-', input=data)
+    assert done.stdout.decode().split()[0] == hashlib.sha256(data).hexdigest()
+    assert cli('exec', box, '--', 'cat', '-').stdout == b''
+
+
+def test_a_signal_reaches_the_command(boxes, box):
+    child = subprocess.Popen(command(boxes, 'exec', box, '--', 'trap "echo caught; exit 7" TERM; echo ready; '
+                                     'while :; do sleep 1; done'),
+                             env=boxes.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert child.stdout.readline() == b'ready\n'
+    child.send_signal(signal.SIGTERM)
+    out, _ = child.communicate(timeout=WAIT_S)
+    assert out == b'caught\n' and child.returncode == 7
+
+
+def test_a_run_that_is_killed_is_left_to_its_box(boxes, box):
+    child = subprocess.Popen(command(boxes, 'exec', box, '--', 'echo ready; sleep 1000'), env=boxes.environment(),
+                             stdout=subprocess.PIPE)
+    assert child.stdout.readline() == b'ready\n'
+    child.kill()
+    child.wait()
+    child.stdout.close()
+    assert boxes.get(f'/api/v1/sandboxes/{box}/commands')['commands'][-1]['state'] == 'running'
+
+
+def test_copies(boxes, cli, box, tmp_path):
+    data = os.urandom(1_000_000)
+    tree = tmp_path / 'tree'
+    (tree / 'a').mkdir(parents=True)
+    (tree / 'a' / 'file').write_bytes(data)
+    (tree / 'a' / 'run').write_text('#!/bin/sh\n')
+    (tree / 'a' / 'run').chmod(0o755)
+    (tree / 'link').symlink_to('a/file')
+    cli('cp', tree, f'{box}:/tmp/')
+    assert cli('exec', box, 'cat', '/tmp/tree/link').stdout == data
+    back = tmp_path / 'back'
+    cli('cp', f'{box}:/tmp/tree', back)
+    assert (back / 'a' / 'file').read_bytes() == data and os.readlink(back / 'link') == 'a/file'
+    assert os.access(back / 'a' / 'run', os.X_OK)
+    cli('cp', tree / 'a' / 'file', f'{box}:/tmp/one')
+    cli('cp', f'{box}:/tmp/one', tmp_path)
+    assert (tmp_path / 'one').read_bytes() == data and not list(tmp_path.glob('*.part'))
+    assert b'there is no' in cli('cp', f'{box}:/nothing', tmp_path, code=4).stderr
+    assert b'one of the two' in cli('cp', tree, tmp_path, code=2).stderr
+
+
+def test_logs(boxes, cli, box):
+    cli('exec', box, '--', 'echo one; echo two >&2')
+    done = cli('logs', box)
+    assert (done.stdout, done.stderr) == (b'one\n', b'two\n')
+    detached = boxes.start_command(box, 'echo first; read line < /tmp/go || :; echo last')['id']
+    assert b'first' in wait_until(lambda: cli('logs', box, detached).stdout, 'output')
+    boxes.ended(box, detached)
+    assert cli('logs', '-f', box, detached).stdout == b'first\nlast\n'
+    assert b'no command has run' in cli('logs', cli('sandbox', 'create', '--lease', 'logs').stdout.decode().strip(),
+                                        code=4).stderr
+
+
+def test_lists(boxes, cli, box):
+    assert box in cli('ps').stdout.decode() and box in cli('sandbox', 'ls').stdout.decode()
+    assert {one['sandbox_id'] for one in json.loads(cli('ps', '-o', 'json').stdout)} == live(boxes)
+    assert box in cli('sandbox', 'stats').stdout.decode()
+    table = cli('top', '--once', box).stdout.decode().splitlines()
+    assert len(table) == 2 and '%' in table[1]
+    assert box in cli('sandbox', 'show', box).stdout.decode()
+
+
+def test_pause_and_resume(cli, box):
+    cli('sandbox', 'pause', box)
+    assert b'paused' in cli('exec', box, 'true', code=6).stderr
+    cli('sandbox', 'resume', box)
+    cli('exec', box, 'true')
+
+
+def test_what_is_not_there(cli):
+    for args in (['exec', 'sb-nothing', 'true'], ['rm', 'sb-nothing'], ['logs', 'sb-nothing'],
+                 ['sandbox', 'show', 'sb-nothing'], ['cp', 'sb-nothing:/x', '/tmp/']):
+        assert cli(*args, code=4).stderr.startswith(b'coop: ')
+
+
+def test_shell(boxes, box):
+    pid, fd = pty.fork()
+    if pid == 0:
+        os.environ.update(boxes.environment())
+        os.execv(PROGRAM, command(boxes, 'shell', box))
+    seen = b''
+
+    def expect(text):
+        nonlocal seen
+        while text not in seen:
+            assert select.select([fd], [], [], WAIT_S)[0], seen
+            seen += os.read(fd, 65536)
+        seen = seen.split(text, 1)[1]
+    os.write(fd, b'echo $((20 + 22)) $(stty size)\r')
+    expect(b'42 ')
+    os.write(fd, b'sleep 1000\r')
+    expect(b'sleep 1000')
+    os.write(fd, b'\x03')
+    os.write(fd, b'exit 5\r')
+    with pytest.raises(OSError):
+        while os.read(fd, 65536):
+            pass
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 5
+    os.close(fd)
