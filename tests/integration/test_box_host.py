@@ -82,13 +82,36 @@ def test_full_disk_under_the_server(small_disk):
 
 # ---- the supervisor ----
 
+def lent_ids():
+    """(user, first id) of somebody to whom /etc/subuid lends enough."""
+    try:
+        lines = pathlib.Path('/etc/subuid').read_text().split()
+    except OSError:
+        lines = []
+    for line in lines:
+        name, first, count = line.split(':')
+        if int(count) >= 65536 and name != 'root' and any(user.pw_name == name for user in pwd.getpwall()):
+            return pwd.getpwnam(name), int(first)
+    pytest.skip('no user has ids in /etc/subuid')
+
+
+def give_layer(layer, first):
+    """To the ids that its boxes see as theirs."""
+    for path, _, files in os.walk(layer):
+        for name in [path, *(os.path.join(path, file) for file in files)]:
+            owner = os.lstat(name).st_uid
+            if owner < 65536:
+                os.chown(name, first + owner, first + owner, follow_symlinks=False)
+
+
 class Supervised(Server):
     """`coop start`, which runs the keeper and the server."""
 
-    def __init__(self, folder, user):
+    def __init__(self, folder, user, first):
         super().__init__(folder)
-        self.user = user
-        self.env = {'COOP_BOXES_MEMORY': '256MiB', 'COOP_BOXES_DISK': '64MiB', 'COOP_BOXES_INODES': '8192',
+        self.user, self.first = user, first
+        self.env = {'COOP_BOXES_ENABLED': 'true', 'COOP_BOXES_MEMORY': '256MiB', 'COOP_BOXES_DISK': '64MiB',
+                    'COOP_BOXES_INODES': '8192',
                     'COOP_BOXES_MEMORY_FLOOR': '0', 'COOP_BOXES_DISK_FLOOR': '0', 'COOP_BOXES_POOL': '0',
                     'E2B_TEMPLATE_ID': 'tiny'}
 
@@ -97,7 +120,7 @@ class Supervised(Server):
 
     def prepare(self):
         templates = self.home / 'templates'
-        make_root(templates / LAYER)
+        give_layer(make_root(templates / LAYER), self.first)
         (templates / 'tiny.json').write_text(json.dumps(TINY))
         for path in (self.home, templates, templates / 'tiny.json'):
             os.chown(path, self.user.pw_uid, self.user.pw_gid)
@@ -118,7 +141,7 @@ class Supervised(Server):
 def test_supervisor_restarts_the_keeper(folder):
     need_boxes()
     folder.chmod(0o755)
-    server = Supervised(folder, pwd.getpwnam('nobody')).prepare().start()
+    server = Supervised(folder, *lent_ids()).prepare().start()
     try:
         wait_until(server.has_keeper, 'the keeper')
         box = server.post(API, {})['id']
@@ -150,19 +173,6 @@ def is_up(server):
 
 # ---- without root ----
 
-def lent_ids():
-    """(user, first id) of somebody to whom /etc/subuid lends enough."""
-    try:
-        lines = pathlib.Path('/etc/subuid').read_text().split()
-    except OSError:
-        lines = []
-    for line in lines:
-        name, first, count = line.split(':')
-        if int(count) >= 65536 and name != 'root' and any(user.pw_name == name for user in pwd.getpwall()):
-            return pwd.getpwnam(name), int(first)
-    pytest.skip('no user has ids in /etc/subuid')
-
-
 class UserServer(FaultServer):
     """Server and keeper of an ordinary user."""
 
@@ -181,14 +191,12 @@ class UserServer(FaultServer):
         return [*self.prefix, str(self.program), 'serve', '-o', 'json', '--listen', self.host]
 
     def start_keeper(self):
-        for path, _, files in os.walk(self.home):
-            in_layer = LAYER in path
+        give_layer(self.keeper.templates / LAYER, self.first)
+        for path, folders, files in os.walk(self.home):
+            if LAYER in folders:
+                folders.remove(LAYER)
             for name in [path, *(os.path.join(path, file) for file in files)]:
-                inside = os.lstat(name).st_uid if in_layer else 0
-                if in_layer and inside < 65536:
-                    os.chown(name, self.first + inside, self.first + inside, follow_symlinks=False)
-                elif not in_layer:
-                    os.chown(name, self.user.pw_uid, self.user.pw_gid, follow_symlinks=False)
+                os.chown(name, self.user.pw_uid, self.user.pw_gid, follow_symlinks=False)
         keeper = self.keeper
         keeper.process = subprocess.Popen(
             [*self.prefix, self.program.parent / 'coop-keeper', '--socket', keeper.folder / 'socket', '--state',
