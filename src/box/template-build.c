@@ -196,7 +196,7 @@ make_plan(TemplateBuild *b, const char *const *lowers)
     g_autofree char *work = g_strdup_printf("%s.tmp-%s", b->key, suffix);
     json_object_set_new(plan, "store", json_string(b->folder));
     json_object_set_new(plan, "work", json_string(work));
-    if (b->sudo != NULL && b->at == 0)
+    if (((const Recipe *)b->chain->pdata[b->at])->sudo == RECIPE_ON)
         json_object_set_new(plan, "sudo", json_string(b->sudo));
     return json_encode(plan);
 }

@@ -96,6 +96,7 @@ template_key(const Recipe *recipe, const char *const *lowers)
     json_object_set_new(all, "lowers", array_of((char *const *)(guintptr)lowers));
     json_object_set_new(all, "env", array_of(recipe->env));
     json_object_set_new(all, "format", json_integer(BUILD_FORMAT));
+    json_object_set_new(all, "sudo", json_boolean(recipe->sudo == RECIPE_ON));
     set_text(all, "machine", uname(&name) == 0 ? name.machine : "");
     set_text(all, "system", id);
     set_text(all, "release", version);

@@ -27,7 +27,7 @@
  *
  * The lock on a folder is the sign that somebody works in it. */
 
-enum { BUILDER_USERNS_FD = 3, NICE = 10, IOPRIO_WHO_PROCESS = 1, IOPRIO_IDLE_CLASS = 3 << 13 };
+enum { BUILDER_USERNS_FD = 3, NICE = 10, IOPRIO_WHO_PROCESS = 1, IOPRIO_LOWEST = 2 << 13 | 7 };
 
 typedef struct Removal {
     const Plan *plan;
@@ -39,7 +39,7 @@ static void
 be_modest(void)
 {
     (void)setpriority(PRIO_PROCESS, 0, NICE);
-    (void)syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, IOPRIO_IDLE_CLASS);
+    (void)syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, IOPRIO_LOWEST);
 }
 
 /* Our process group is the whole build; the space dies with its pid 1. */

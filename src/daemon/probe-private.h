@@ -45,7 +45,8 @@ typedef void ProbeFunc(const ProbeContext *ctx, const Probe *probe, ProbeResult 
 ProbeFunc probe_kernel, probe_seccomp, probe_seccomp_notify, probe_no_new_privs, probe_landlock, probe_kvm,
     probe_loop;
 /* probe-userns.c */
-ProbeFunc probe_userns, probe_max_userns, probe_userns_clone, probe_apparmor, probe_sub_ids, probe_overlay;
+ProbeFunc probe_userns, probe_max_userns, probe_userns_clone, probe_apparmor, probe_sub_ids,
+    probe_template_ids, probe_overlay;
 /* probe-cgroup.c */
 ProbeFunc probe_cgroup, probe_boxes;
 /* probe-host.c */

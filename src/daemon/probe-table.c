@@ -11,6 +11,7 @@ const Probe probes[] = {
     {"userns-clone", PROBE_NEEDED, false, probe_userns_clone},
     {"apparmor-userns", PROBE_NEEDED, false, probe_apparmor},
     {"sub-ids", PROBE_NEEDED, false, probe_sub_ids},
+    {"template-ids", PROBE_WANTED, false, probe_template_ids, "coop"},
     {"overlay", PROBE_NEEDED, true, probe_overlay},
     {"seccomp", PROBE_NEEDED, true, probe_seccomp},
     {"seccomp-notify", PROBE_WANTED, true, probe_seccomp_notify},

@@ -227,6 +227,29 @@ probe_sub_ids(const ProbeContext *ctx, const Probe *probe, ProbeResult *r)
     }
 }
 
+/* Templates are built by the server's user, also where root starts it. */
+void
+probe_template_ids(const ProbeContext *ctx, const Probe *probe, ProbeResult *r)
+{
+    const char *user = ctx->uid == 0 ? probe->arg : ctx->user;
+    uid_t uid = ctx->uid == 0 ? (uid_t)-1 : ctx->uid;
+    g_autofree char *users = probe_read(ctx, "/etc/subuid");
+    g_autofree char *groups = probe_read(ctx, "/etc/subgid");
+    guint32 first = 0;
+    guint32 first_group = 0;
+
+    if (!is_privileged_program("newuidmap") || !is_privileged_program("newgidmap")) {
+        probe_set(r, PROBE_MISSING, "newuidmap and newgidmap are not installed");
+        probe_fix(ctx, r, "apt-get install uidmap");
+    } else if (users != NULL && groups != NULL && subids_find(users, user, uid, SUB_IDS_BOX, &first) &&
+               subids_find(groups, user, uid, SUB_IDS_BOX, &first_group) && first == first_group) {
+        probe_set(r, PROBE_OK, "user %s builds with the ids from %u on", user, first);
+    } else {
+        probe_set(r, PROBE_MISSING, "user %s has no ids of its own to build templates with", user);
+        probe_fix(ctx, r, "usermod --add-subuids 100000-165535 --add-subgids 100000-165535 %s", user);
+    }
+}
+
 static const char *
 mount_overlay(void)
 {

@@ -62,9 +62,9 @@ class Builder:
         server.program = str(self.program)
         return server
 
-    def run(self, plan, env=None):
+    def run(self, plan, env=None, before=()):
         """The builder itself: (exit code, the objects it printed)."""
-        done = subprocess.run([*self.prefix, str(self.program.parent / 'coop-builder')], check=False, timeout=600,
+        done = subprocess.run([*before, *self.prefix, str(self.program.parent / 'coop-builder')], check=False, timeout=600,
                               input=json.dumps(plan), stdout=subprocess.PIPE, text=True,
                               env={**os.environ, **(env or {})})
         return done.returncode, [json.loads(line) for line in done.stdout.splitlines()]

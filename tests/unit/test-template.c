@@ -359,11 +359,12 @@ test_key(void)
         "from: base\npackages: [git]\nenv: {A: b}\n",
         "from: base\npackages: [git]\nverify: {a: b}\n",
         "root: debian\npackages: [git]\n",
+        "from: base\npackages: [git]\nsudo: true\n",
     };
     static const char *const same[] = {
         "from: base\npackages: [git]\n",
         "packages:\n- git\nfrom: base\ndescription: told otherwise\n",
-        "from: base\npackages: [git]\nlimits: {cpu: 1}\nsudo: true\ntest: x\n",
+        "from: base\npackages: [git]\nlimits: {cpu: 1}\nlow_ports: true\ntest: x\n",
     };
     g_autofree char *key = key_of(same[0], "aaa");
     g_autofree char *below = key_of(same[0], "bbb");

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The templates that come with Coop, made of real packages.
+
+They are kept in a folder that outlives the run (COOP_TEST_CACHE, or coop-templates in the cache of
+the user who builds), so only the first run, and one after a change of a recipe, takes its minute.
+"""
+import os
+import pathlib
+import pwd
+import tempfile
+
+import pytest
+
+from builds import Builder
+
+UNREACHABLE = ('read the package lists', 'Failed to fetch', 'ENOTFOUND', 'EAI_AGAIN', 'ECONNREFUSED', 'no Go module proxy',
+               'Could not resolve')
+
+
+def cache_folder(builder):
+    given = os.environ.get('COOP_TEST_CACHE')
+    home = pathlib.Path(pwd.getpwuid(builder.uid).pw_dir)
+    path = pathlib.Path(given) if given else (home if home.is_dir() else pathlib.Path('/var/tmp')) / '.cache/coop-templates'
+    for folder in [*reversed(path.parents), path]:
+        if not folder.exists():
+            folder.mkdir(mode=0o700)
+            os.chown(folder, builder.uid, builder.gid)
+    return path
+
+
+@pytest.fixture(scope='module')
+def builder(program):
+    made = Builder(program, pathlib.Path(tempfile.mkdtemp(prefix='coop-')))
+    yield made
+    made.remove()
+
+
+@pytest.fixture(scope='module')
+def server(builder):
+    one = builder.server(store=cache_folder(builder), env={'GOPROXY': os.environ['GOPROXY']}
+                         if 'GOPROXY' in os.environ else {})
+    one.env['PATH'] = os.environ['PATH']
+    yield one.start()
+    one.finish()
+
+
+def build(server, name):
+    event, data = server.build(name)
+    if event == 'failed' and any(word in data['message'] for word in UNREACHABLE):
+        pytest.skip('no package source can be reached here')
+    assert event == 'done', data
+    return data
+
+
+def run(server, builder, template, commands):
+    """What they print, run as the template's user in its layers and without network."""
+    plan = {'action': 'try', 'store': server.env['COOP_TEMPLATES_DIR'], 'key': 'try', 'work': f'try.tmp-{os.getpid()}',
+            'lowers': template['layers'], 'user': 'user', 'workdir': '/home/user',
+            'env': ['NODE_PATH=/usr/local/lib/node_modules', 'PATH=/usr/local/go/bin:/usr/local/bin:/usr/bin:/bin'],
+            'verify': [{'command': c, 'want': ''} for c in commands]}
+    code, said = builder.run(plan)
+    assert code == 0, said[-1]
+    return [said[-1]['done']['versions'][c] for c in commands]
+
+
+def test_base(server, builder):
+    base = build(server, 'base')
+    node, npm, python, pytest_, git, user, shim = run(server, builder, base, [
+        'node --version', 'npm --version', 'python3 --version', 'pytest --version', 'git --version', 'id -un',
+        'ls /usr/bin/sudo'])
+    assert node.startswith('v') and npm[0].isdigit() and python.startswith('Python 3.')
+    assert pytest_.startswith('pytest') and git.startswith('git version')
+    assert user == 'user' and shim == '/usr/bin/sudo'
+    assert run(server, builder, base, ['test -e /usr/share/man/man1 && echo man || echo none',
+                                       'echo "int main(void){return 0;}" > x.c && gcc x.c && ./a.out && echo ran',
+                                       'python3 -m venv --without-pip v && v/bin/python -c "print(1)"',
+                                       'cat /etc/apt/apt.conf.d/99mmdebstrap 2>/dev/null || echo clean',
+                                       'ls /etc/machine-id 2>/dev/null || echo none']) == ['none', 'ran', '1', 'clean', 'none']
+
+
+def test_nodejs(server, builder):
+    t = build(server, 'nodejs-18')
+    assert t['test'] == 'npm test' and t['versions']['node --version'].startswith('v18.')
+    write = '''echo 'test("sum", () => expect(1 + 1).toBe(2))' > a.test.js && echo '{"scripts":{"test":"jest"}}' > package.json'''
+    got = run(server, builder, t, [f'{write} && npm test 2>&1 | grep "^Tests:"', '''node -p "typeof require('express')"'''])
+    assert '1 passed' in got[0] and got[1] == 'function'
+
+
+def test_python(server, builder):
+    t = build(server, 'python-3.11')
+    assert t['test'] == 'pytest' and t['versions']['python3 --version'].startswith('Python 3.11.')
+    got = run(server, builder, t, ['python3 -c "import requests; print(requests.__name__)"',
+                                   'echo "def test_a(): assert 1" > test_a.py && pytest -q | tail -n 1'])
+    assert got[0] == 'requests' and '1 passed' in got[1]
+
+
+def test_go(server, builder):
+    t = build(server, 'go-1.21')
+    assert t['test'].startswith('go test') and t['versions']['go version'].startswith('go version go1.21.')
+    lines = r'''mkdir m && cd m && go mod init m 2>/dev/null && printf 'package m\nimport "testing"\nfunc TestA(t *testing.T) {}\n' > a_test.go && go test ./...'''
+    assert run(server, builder, t, [lines])[0].startswith('ok')
+
+
+def test_names_promise_versions(server):
+    """What cannot be had is refused with what there is."""
+    server.recipe('python-2.9', 'from: base\npackages: [python2.9]\n')
+    server.recipe('python-9', 'from: base\nverify: {python3 --version: "Python 9."}\n')
+    build(server, 'base')
+    event, data = server.build('python-2.9')
+    assert event == 'failed' and "package 'python2.9' is not in this machine's package sources" in data['message']
+    event, data = server.build('python-9')
+    assert event == 'failed' and "says 'Python 9.…'; what can be had here says 'Python 3." in data['message']
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason='only root can take the network away')
+@pytest.mark.parametrize('fresh', [False, True])
+def test_offline(server, builder, fresh):
+    """A layer whose packages are in the cache is made without network, whatever its hash."""
+    t = build(server, 'python-3.11')
+    plan = {'action': 'build', 'store': server.env['COOP_TEMPLATES_DIR'], 'key': f'offline-{os.getpid()}',
+            'work': f'offline.tmp-{os.getpid()}', 'lowers': t['layers'][1:], 'packages': ['python3-requests'],
+            'fresh': fresh, 'verify': [{'command': 'python3 -c "import requests; print(1)"', 'want': '1'}],
+            'user': 'user', 'workdir': '/home/user'}
+    store = pathlib.Path(plan['store'])
+    code, said = builder.run(plan, before=['unshare', '--net'])
+    (store / f'{plan["key"]}.layer').unlink(missing_ok=True)
+    assert code == 0, said[-1]
+    builder.run({'action': 'remove', 'store': plan['store'], 'names': [said[-1]['done']['layer']]})
