@@ -286,7 +286,7 @@ begin(void *data, const GError *error)
         append_life_event(s, "server.started");
         prune(s);
         announce(s);
-        serve_templates_begin(s->templates, s->api, false);
+        serve_templates_begin(s->templates, s->api, s->boxes != NULL);
     }
 }
 

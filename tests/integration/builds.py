@@ -58,7 +58,7 @@ class Builder:
             self.mkdir(name)
         store = store or self.folder / 'store'
         server = BuildServer(place, prefix=[*self.prefix], env={
-            'COOP_TEMPLATES_DIR': str(store), 'HOME': str(place), **(env or {})})
+            'COOP_TEMPLATES_DIR': str(store), 'COOP_BOXES_ENABLED': 'true', 'HOME': str(place), **(env or {})})
         server.program = str(self.program)
         return server
 
