@@ -10,6 +10,7 @@ import socket
 import struct
 import sys
 import tempfile
+import time
 from urllib.parse import quote
 
 from boxserver import LAYER, BoxServer, copy_program, need_boxes
@@ -43,8 +44,10 @@ def serving(python=False, env=None, **options):
         if python:
             add_python(root)
         server.start()
-        yield server
-        server.finish()
+        try:
+            yield server
+        finally:
+            server.finish()
     finally:
         shutil.rmtree(place, ignore_errors=True)
 
@@ -155,8 +158,10 @@ class WebSocket:
         return data
 
     def next(self):
-        """Opcode and payload of the next frame; pings are answered."""
+        """Opcode and payload of the next frame; pings are answered, but not for ever."""
+        end = time.monotonic() + WAIT_S
         while True:
+            assert time.monotonic() < end, 'nothing but pings came'
             first, second = self._take(2)
             n = second & 127
             n = struct.unpack('!H', self._take(2))[0] if n == 126 else \
