@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "builder/build.h"
 
+#include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/err.h"
 #include "base/failpoint.h"
@@ -11,12 +13,28 @@ typedef struct BuildStep {
     bool (*run)(Build *b, GError **error);
 } BuildStep;
 
+/* Cells mount over these; what is copied may lack them. */
+static bool
+make_places(GError **error)
+{
+    static const char *const places[] = {"dev", "etc", "proc", "run", "sys", "tmp"};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(places); i++) {
+        g_autofree char *path = g_build_filename(BUILD_ROOT, places[i], NULL);
+
+        if (mkdir(path, 0755) < 0 && errno != EEXIST)
+            return err_errno(error, "make '/%s'", places[i]);
+    }
+    return true;
+}
+
 bool
 step_root(Build *b, GError **error)
 {
     if (b->plan->root == NULL)
         return true;
-    return strcmp(b->plan->root, "debian") == 0 ? step_debian(b, error) : step_copy(b, error);
+    return (strcmp(b->plan->root, "debian") == 0 ? step_debian(b, error) : step_copy(b, error)) &&
+           make_places(error);
 }
 
 /* In the order in which they may need each other. */

@@ -144,7 +144,7 @@ def libraries(program):
 
 def make_root(path):
     """A root with a shell and a few programs of this machine, and two users."""
-    for folder in ('bin', 'etc', 'tmp', 'home/user', 'usr/bin', 'usr/sbin', 'proc', 'dev', 'sys', 'run', 'root'):
+    for folder in ('bin', 'etc', 'home/user', 'usr/bin', 'usr/sbin', 'root'):
         (path / folder).mkdir(parents=True)
     needed = set()
     for name in PROGRAMS:
