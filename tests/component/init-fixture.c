@@ -65,13 +65,9 @@ typedef struct BoxKind {
 
 /* Under its name inside boxes. */
 static bool
-place_sudo(const char *program)
+place_sudo(const char *bytes, gsize n)
 {
-    g_autofree char *bytes = NULL;
-    gsize n;
-
     return mkdir("/tmp/bin", 0755) == 0 && chmod("/tmp/bin", 0755) == 0 &&
-           g_file_get_contents(program, &bytes, &n, NULL) &&
            g_file_set_contents("/tmp/bin/sudo", bytes, (gssize)n, NULL) && chmod("/tmp/bin/sudo", 0755) == 0;
 }
 
@@ -85,13 +81,22 @@ be_pid_1(int channel, const BoxKind *kind)
         dup2(channel, INIT_CHANNEL_FD) < 0 || close_range(INIT_CHANNEL_FD + 1, ~0U, 0) < 0 ||
         prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
         _exit(120);
-    if (!furnish())
-        _exit(121);
-    if (kind->has_sudo && !place_sudo(g_getenv("COOP_SUDO")))
-        _exit(122);
+    /* Before the box has a /tmp of its own, below which the programs may lie. */
     const char *program = g_getenv("COOP_INIT");
-    if (program != NULL)
-        execl(program, program, kind->may_sudo ? "sudo" : NULL, NULL);
+    int program_fd = program != NULL ? open(program, O_RDONLY | O_CLOEXEC) : -1;
+    g_autofree char *sudo = NULL;
+    gsize n = 0;
+    if ((program != NULL && program_fd < 0) ||
+        (kind->has_sudo && !g_file_get_contents(g_getenv("COOP_SUDO"), &sudo, &n, NULL)))
+        _exit(122);
+    if (!furnish() || (kind->has_sudo && !place_sudo(sudo, n)))
+        _exit(121);
+    if (program != NULL) {
+        const char *const argv[] = {"coop-init", kind->may_sudo ? "sudo" : NULL, NULL};
+
+        fexecve(program_fd, (char *const *)(guintptr)argv, environ);
+        _exit(123);
+    }
     _exit(init_run(kind->may_sudo));
 }
 

@@ -107,7 +107,8 @@ def test_endless_loop(server):
     with server.box() as box:
         end = server.run(box, line, timeout=1)['end']
         assert (end['reason'], end['exit_code']) == ('timeout', 124)
-        assert server.get(f'{API}/{box}/stats')['processes'] == 1
+        # What was killed is gone when the kernel has seen to it.
+        wait_until(lambda: server.get(f'{API}/{box}/stats')['processes'] == 1, 'the end of them all')
         others_work(server)
 
 
