@@ -107,18 +107,9 @@ static const Step line_steps[] = {
 };
 
 static const Step job_steps[] = {
-    {"sudo sh -c 'echo up$((1+1)); exec sleep 1000'\n", "up2", NULL},
-    {"\x1a", "Stopped", OUTER},
-    {"echo at$((1+1))\n", "at2", OUTER},
-    {"stty -a | grep -c ' icanon '\n", "1\r\n", OUTER},
-    {"fg\n", "sudo sh -c", NULL},
-    {"\x03", OUTER, NULL},
     {"sudo sleep 1000 &\n", "[1]", OUTER},
     {"echo at$((1+2))\n", "at3", OUTER},
     {"kill %1; wait; echo at$((2+2))\n", "at4", OUTER},
-    {"sudo sleep 1000 &\n", "[1]", OUTER},
-    {"fg\n", "sudo sleep 1000", NULL},
-    {"\x03", OUTER, NULL},
 };
 
 static const Step shell_steps[] = {
