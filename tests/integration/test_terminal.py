@@ -56,7 +56,7 @@ def test_a_login_shell(box):
 
 
 def test_the_size(box):
-    with terminal(box, "stty size; trap 'stty size' WINCH; while :; do read -r x; done", rows=50, columns=132) as ws:
+    with terminal(box, "trap 'stty size' WINCH; stty size; while :; do read -r x; done", rows=50, columns=132) as ws:
         ws.until(b'50 132\r\n')
         ws.tell(resize={'rows': 7, 'columns': 9})
         ws.send(b'\n')
