@@ -232,7 +232,8 @@ def serving(bench, **settings):
         port = lib.free_port()
         cache = template_cache()
         who = []
-        cache.mkdir(parents=True, exist_ok=True)
+        cache.parent.mkdir(parents=True, exist_ok=True)
+        cache.mkdir(mode=0o700, exist_ok=True)
         if os.geteuid() == 0:
             user = pwd.getpwnam(USER)
             os.chown(cache, user.pw_uid, user.pw_gid)
