@@ -13,9 +13,10 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/subids.h"
 #include "keeper/ids.h"
 
-enum { NUMBER_MAX = 16, FIELDS = 3 };
+enum { FIELDS = 3 };
 
 typedef struct MapRow {
     uint64_t inside, outside, n;
@@ -68,29 +69,6 @@ userns_inside_of(const char *map_text, uint32_t outside, uint32_t *ret_inside)
     return false;
 }
 
-bool
-userns_find_range(const char *text, const char *user, uid_t uid, uint32_t want, uint32_t *ret_first)
-{
-    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
-    char number[NUMBER_MAX];
-
-    snprintf(number, sizeof number, "%u", (unsigned)uid);
-    for (guint i = 0; lines[i] != NULL; i++) {
-        g_auto(GStrv) parts = g_strsplit(lines[i], ":", FIELDS);
-        guint64 first;
-        guint64 n;
-
-        if (g_strv_length(parts) != FIELDS ||
-            (strcmp(parts[0], user) != 0 && strcmp(parts[0], number) != 0) ||
-            !g_ascii_string_to_unsigned(parts[1], 10, 1, UINT32_MAX, &first, NULL) ||
-            !g_ascii_string_to_unsigned(g_strchomp(parts[2]), 10, want, UINT32_MAX, &n, NULL))
-            continue;
-        *ret_first = (uint32_t)first;
-        return true;
-    }
-    return false;
-}
-
 static bool
 find_range(const char *file, uint32_t *ret_first, GError **error)
 {
@@ -99,7 +77,7 @@ find_range(const char *file, uint32_t *ret_first, GError **error)
 
     if (!g_file_get_contents(file, &text, NULL, NULL))
         return err_set(error, ERR_UNAVAILABLE, "cannot read '%s', which lends ids to users", file);
-    if (!userns_find_range(text, user != NULL ? user->pw_name : "", geteuid(), ID_RANGE, ret_first))
+    if (!subids_find(text, user != NULL ? user->pw_name : "", geteuid(), ID_RANGE, ret_first))
         return err_set(error, ERR_UNAVAILABLE, "'%s' lends user %s no %d ids: usermod --add-subuids", file,
                        user != NULL ? user->pw_name : "?", ID_RANGE);
     return true;

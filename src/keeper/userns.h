@@ -8,10 +8,6 @@
 /* Whether all ids of the host are ours: we are not in a user namespace. */
 bool userns_is_host(void);
 
-/* The first range of at least `want` ids that a text in the form of /etc/subuid gives to this
- * user, by name or by number. */
-bool userns_find_range(const char *text, const char *user, uid_t uid, uint32_t want, uint32_t *ret_first);
-
 /* Makes an ordinary user root of a user namespace: 0 is the user, 1 and up are the ids that
  * /etc/subuid and /etc/subgid give. */
 bool userns_enter(GError **error);

@@ -21,6 +21,10 @@ test_find(void)
         {"ada:0:65536\n", 0},
         {"ada:x:65536\nada:100000\n", 0},
         {"ada:100000:65536:1\n", 0},
+        {"bob:1:65536\nada:100000:65536\n", 100000},
+        {"adam:100000:65536\n", 0},
+        {"ada:-5:65536\n", 0},
+        {"ada:x:y\nada\n\n", 0},
     };
 
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {

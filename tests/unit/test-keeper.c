@@ -121,34 +121,6 @@ test_cgroup_find(void)
 }
 
 static void
-test_lent_ids(void)
-{
-    static const struct {
-        const char *text;
-        guint32 first; /* 0: none */
-    } cases[] = {
-        {"ann:100000:65536\n", 100000},
-        {"bob:1:65536\nann:100000:65536\n", 100000},
-        {"1001:200000:65536\n", 200000},
-        {"ann:100000:65535\n", 0},
-        {"ann:100000:100\nann:300000:65536\n", 300000},
-        {"anna:100000:65536\n", 0},
-        {"ann:0:65536\n", 0},
-        {"ann:-5:65536\n", 0},
-        {"ann:x:y\nann\n\n", 0},
-        {"", 0},
-    };
-
-    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
-        guint32 first = 0;
-
-        g_assert_cmpint(userns_find_range(cases[i].text, "ann", 1001, 65536, &first), ==,
-                        cases[i].first != 0);
-        g_assert_cmpuint(first, ==, cases[i].first);
-    }
-}
-
-static void
 test_mapped_ids(void)
 {
     const char *map = "         0       1001          1\n         1     100000      65536\n";
@@ -259,7 +231,6 @@ main(int argc, char **argv)
     g_test_add_func("/keeper/ids/bounds", test_ids_bounds);
     g_test_add_func("/keeper/ids/slots", test_ids_slots);
     g_test_add_func("/keeper/cgroup-find", test_cgroup_find);
-    g_test_add_func("/keeper/lent-ids", test_lent_ids);
     g_test_add_func("/keeper/mapped-ids", test_mapped_ids);
     g_test_add_func("/keeper/states", test_states);
     g_test_add_func("/keeper/records", test_records);
