@@ -16,47 +16,10 @@
 #include <unistd.h>
 
 #include "init/init.h"
+#include "room.h"
 #include "wire/channel.h"
 
 enum { PATIENCE_MS = 60000, FIRST_OWN_ID = 1 << 20 };
-
-bool
-box_possible(void)
-{
-    pid_t pid = fork();
-    int status;
-
-    if (pid == 0)
-        _exit(geteuid() == 0 && unshare(CLONE_NEWPID | CLONE_NEWNS) == 0 ? 0 : 1);
-    g_assert_cmpint(waitpid(pid, &status, 0), ==, pid);
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
-        return true;
-    g_test_skip("pid namespaces need root");
-    return false;
-}
-
-static bool
-cover(const char *path, const char *text)
-{
-    const char *copy = "/tmp/cover";
-
-    return g_file_set_contents(copy, text, -1, NULL) && chmod(copy, 0644) == 0 &&
-           mount(copy, path, NULL, MS_BIND, NULL) == 0 && unlink(copy) == 0;
-}
-
-/* The host's users and its /tmp are not the test's. */
-static bool
-furnish(void)
-{
-    return mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
-           mount("proc", "/proc", "proc", 0, NULL) == 0 &&
-           mount("tmpfs", "/tmp", "tmpfs", 0, "mode=1777") == 0 &&
-           mount("tmpfs", "/var/tmp", "tmpfs", 0, "mode=1777") == 0 &&
-           cover("/etc/passwd", "root:x:0:0:root:/root:/bin/bash\n"
-                                "daemon:x:1:1:daemon:/usr/sbin:/usr/sbin/nologin\n"
-                                "user:x:1000:1000::/tmp:/bin/sh\n") &&
-           cover("/etc/group", "root:x:0:\nteam:x:2000:other,user\nuser:x:1000:\n");
-}
 
 typedef struct BoxKind {
     unsigned long namespaces;
@@ -89,7 +52,7 @@ be_pid_1(int channel, const BoxKind *kind)
     if ((program != NULL && program_fd < 0) ||
         (kind->has_sudo && !g_file_get_contents(g_getenv("COOP_SUDO"), &sudo, &n, NULL)))
         _exit(122);
-    if (!furnish() || (kind->has_sudo && !place_sudo(sudo, n)))
+    if (!room_furnish() || (kind->has_sudo && !place_sudo(sudo, n)))
         _exit(121);
     if (program != NULL) {
         const char *const argv[] = {"coop-init", kind->may_sudo ? "sudo" : NULL, NULL};

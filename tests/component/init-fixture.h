@@ -38,8 +38,6 @@ typedef struct TestBox {
 
 typedef bool (*BoxTest)(TestBox *box, void *data);
 
-/* True: this process may make namespaces; else the test was skipped. */
-bool box_possible(void);
 TestBox *box_new(void);
 /* With coop-sudo in /tmp/bin, in a network namespace of its own. */
 TestBox *box_new_sudo(bool allowed);

@@ -14,42 +14,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "room.h"
+
 enum { PATIENCE_S = 60, CHANNEL_FD = 3 };
-
-bool
-link_box_possible(void)
-{
-    pid_t pid = fork();
-    int status;
-
-    if (pid == 0)
-        _exit(geteuid() == 0 && unshare(CLONE_NEWPID | CLONE_NEWNS) == 0 ? 0 : 1);
-    g_assert_cmpint(waitpid(pid, &status, 0), ==, pid);
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
-        return true;
-    g_test_skip("pid namespaces need root");
-    return false;
-}
-
-static bool
-cover(const char *path, const char *text)
-{
-    const char *copy = "/tmp/cover";
-
-    return g_file_set_contents(copy, text, -1, NULL) && chmod(copy, 0644) == 0 &&
-           mount(copy, path, NULL, MS_BIND, NULL) == 0 && unlink(copy) == 0;
-}
-
-static bool
-furnish(void)
-{
-    return mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
-           mount("proc", "/proc", "proc", 0, NULL) == 0 &&
-           mount("tmpfs", "/tmp", "tmpfs", 0, "mode=1777") == 0 &&
-           mount("tmpfs", "/var/tmp", "tmpfs", 0, "mode=1777") == 0 &&
-           cover("/etc/passwd", "root:x:0:0:root:/root:/bin/bash\nuser:x:1000:1000::/tmp:/bin/sh\n") &&
-           cover("/etc/group", "root:x:0:\nuser:x:1000:\n");
-}
 
 static G_GNUC_NORETURN void
 be_pid_1(int channel, int program)
@@ -61,7 +28,7 @@ be_pid_1(int channel, int program)
     if (getpid() != 1 || null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 ||
         dup2(channel, CHANNEL_FD) < 0 || dup2(program, CHANNEL_FD + 1) < 0 ||
         close_range(CHANNEL_FD + 2, ~0U, 0) < 0 || fcntl(CHANNEL_FD + 1, F_SETFD, FD_CLOEXEC) < 0 ||
-        prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || !furnish())
+        prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || !room_furnish())
         _exit(121);
     fexecve(CHANNEL_FD + 1, argv, env);
     _exit(122);

@@ -22,8 +22,6 @@ typedef struct LinkBox {
     bool answer_oom, is_oom, forget, abandon_found;
 } LinkBox;
 
-/* True: this process may make namespaces; else the test was skipped. */
-bool link_box_possible(void);
 LinkBox *link_box_new(void);
 /* Only the loop and the folder; the other end of the channel is the caller's. */
 LinkBox *link_box_scripted(int *ret_peer);

@@ -6,6 +6,7 @@
 #include "base/err.h"
 #include "box/file-op.h"
 #include "link-fixture.h"
+#include "room.h"
 
 enum { MIB = 1 << 20, BIG = 32 * MIB };
 
@@ -122,7 +123,7 @@ test_small(void)
 {
     Answer a = {0};
 
-    if (!link_box_possible())
+    if (!room_possible())
         return;
     LinkBox *box = link_box_new();
     FilePlace place = place_of(box);
@@ -177,7 +178,7 @@ test_list(void)
     Answer a = {.names = g_ptr_array_new_with_free_func(g_free)};
     guint pages = 0;
 
-    if (!link_box_possible()) {
+    if (!room_possible()) {
         answer_clear(&a);
         return;
     }
@@ -323,7 +324,7 @@ test_streams(void)
     Reading r = {.pause_every = 3};
     Writing w = {.bytes = big, .n = BIG};
 
-    if (!link_box_possible())
+    if (!room_possible())
         return;
     LinkBox *box = link_box_new();
     FilePlace place = place_of(box);
@@ -369,7 +370,7 @@ test_cancel(void)
     Writing w = {0};
     Answer a = {.names = g_ptr_array_new_with_free_func(g_free)};
 
-    if (!link_box_possible()) {
+    if (!room_possible()) {
         answer_clear(&a);
         return;
     }
@@ -404,7 +405,7 @@ test_tree(void)
     Reading r = {.pause_every = 5};
     Writing w = {0};
 
-    if (!link_box_possible())
+    if (!room_possible())
         return;
     LinkBox *box = link_box_new();
     FilePlace place = place_of(box);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "link-fixture.h"
+#include "room.h"
 
 enum { LINES = 300000, RESTARTS = 40, LINE = 10 };
 
@@ -37,7 +38,7 @@ test_middle(void)
     Followed f;
     BoxLinkRun known = {.run = 1, .started_us = 77};
 
-    if (!link_box_possible())
+    if (!room_possible())
         return;
     LinkBox *box = link_box_new();
     g_autofree char *line = g_strdup_printf("seq -f %%09.0f 0 %d; exit 5", LINES - 1);
@@ -101,7 +102,7 @@ test_found(void)
     static const RunSink sink = {never_more, never_ended, NULL};
     Followed f;
 
-    if (!link_box_possible())
+    if (!room_possible())
         return;
     LinkBox *box = link_box_new();
     g_autoptr(Run) run = link_box_shell(box, START_STDIN, "echo before; cat");
@@ -142,7 +143,7 @@ test_found(void)
 static void
 test_found_unwanted(void)
 {
-    if (!link_box_possible())
+    if (!room_possible())
         return;
     LinkBox *box = link_box_new();
     g_autoptr(Run) run = link_box_shell(box, 0, "exec yes");
@@ -172,7 +173,7 @@ test_input(void)
     BoxLinkRun known = {.run = 1};
     Followed f;
 
-    if (!link_box_possible())
+    if (!room_possible())
         return;
     LinkBox *box = link_box_new();
     g_autoptr(Run) run = link_box_shell(box, START_STDIN, "read go; sleep 0.4; exec cat");
@@ -203,7 +204,7 @@ test_away(void)
     BoxLinkRun known = {.run = 1};
     Followed f;
 
-    if (!link_box_possible())
+    if (!room_possible())
         return;
     LinkBox *box = link_box_new();
     g_autofree char *line = g_strdup_printf("seq -f %%09.0f 0 %d", 3999999);

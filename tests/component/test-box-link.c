@@ -6,13 +6,14 @@
 
 #include "base/err.h"
 #include "link-fixture.h"
+#include "room.h"
 
 enum { ENDLESS_BYTES = 40 << 20 };
 
 static void
 test_one(void)
 {
-    if (!link_box_possible())
+    if (!room_possible())
         return;
     LinkBox *box = link_box_new();
     /* Before init's HELLO: it is queued. */
@@ -55,7 +56,7 @@ test_ends(void)
         {"exit 137", RUN_EXIT, 137, 137, NULL},
     };
 
-    if (!link_box_possible())
+    if (!room_possible())
         return;
     LinkBox *box = link_box_new();
 
@@ -94,7 +95,7 @@ test_refused(void)
         {ok, bad_env[1], ""}, {long_args, NULL, ""}, {ok, NULL, huge},
     };
 
-    if (!link_box_possible())
+    if (!room_possible())
         return;
     LinkBox *box = link_box_new();
 
@@ -124,7 +125,7 @@ test_many(void)
     Run *runs[N];
     Followed live[N];
 
-    if (!link_box_possible())
+    if (!room_possible())
         return;
     LinkBox *box = link_box_new();
 
@@ -197,7 +198,7 @@ test_tap(void)
 {
     Tapped t = {.out = g_string_new(NULL), .err = g_string_new(NULL)};
 
-    if (!link_box_possible())
+    if (!room_possible())
         return;
     LinkBox *box = link_box_new();
     g_autoptr(Run) run = link_box_shell(box, 0, "echo a; sleep 0.05; echo b >&2; sleep 0.05; echo c");
@@ -231,7 +232,7 @@ test_endless(void)
 {
     Tapped t = {0};
 
-    if (!link_box_possible())
+    if (!room_possible())
         return;
     LinkBox *box = link_box_new();
     g_autoptr(Run) run = link_box_shell(box, 0, "exec yes");
@@ -262,7 +263,7 @@ test_endless(void)
 static void
 test_timeout(void)
 {
-    if (!link_box_possible())
+    if (!room_possible())
         return;
     LinkBox *box = link_box_new();
     const char *const argv[] = {"/bin/sh", "-c", "sleep 1000 & sleep 1000", NULL};
@@ -288,7 +289,7 @@ test_followers(void)
 {
     Followed late, middle, behind;
 
-    if (!link_box_possible())
+    if (!room_possible())
         return;
     LinkBox *box = link_box_new();
     g_autoptr(Run) run = link_box_shell(box, START_STDIN,
@@ -354,7 +355,7 @@ test_terminal(void)
 {
     Followed f;
 
-    if (!link_box_possible())
+    if (!room_possible())
         return;
     LinkBox *box = link_box_new();
     const char *const argv[] = {
@@ -390,7 +391,7 @@ test_kill(void)
 {
     Followed f;
 
-    if (!link_box_possible())
+    if (!room_possible())
         return;
     LinkBox *box = link_box_new();
     g_autoptr(Run) run = link_box_shell(box, 0, "echo up; sleep 1000 & sleep 1000");
@@ -419,7 +420,7 @@ test_kill(void)
 static void
 test_closed(void)
 {
-    if (!link_box_possible())
+    if (!room_possible())
         return;
     for (int lost = 0; lost < 2; lost++) {
         LinkBox *box = link_box_new();
@@ -471,7 +472,7 @@ test_connect(void)
 {
     int refused = 0, alive = 0;
 
-    if (!link_box_possible())
+    if (!room_possible())
         return;
     LinkBox *box = link_box_new();
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "link-fixture.h"
+#include "room.h"
 
 enum { MIB = 1 << 20, ECHO_BYTES = 100 * MIB, BIG_BYTES = 64 * MIB };
 
@@ -129,7 +130,7 @@ test_echo(void)
 {
     Sink sink = {.to_give = ECHO_BYTES, .enough = 700000, .check = true};
 
-    if (!link_box_possible())
+    if (!room_possible())
         return;
     LinkBox *box = link_box_new();
     size_t before = resident_bytes();
@@ -154,7 +155,7 @@ test_waits(void)
 {
     Sink sink = {.enough = 1}, other = {0};
 
-    if (!link_box_possible())
+    if (!room_possible())
         return;
     LinkBox *box = link_box_new();
     size_t before = resident_bytes();
@@ -185,7 +186,7 @@ test_end_waits(void)
 {
     Sink sink = {.enough = 1};
 
-    if (!link_box_possible())
+    if (!room_possible())
         return;
     LinkBox *box = link_box_new();
 
@@ -209,7 +210,7 @@ test_abandon(void)
 {
     Sink sink = {0}, paused = {.enough = 1};
 
-    if (!link_box_possible())
+    if (!room_possible())
         return;
     LinkBox *box = link_box_new();
 
@@ -256,7 +257,7 @@ test_free_inside(void)
 {
     Sink sink = {.free_link = true};
 
-    if (!link_box_possible())
+    if (!room_possible())
         return;
     LinkBox *box = link_box_new();
 
@@ -280,7 +281,7 @@ test_input_refused(void)
 {
     Sink sink = {.to_give = 4 * MIB}, none = {0};
 
-    if (!link_box_possible())
+    if (!room_possible())
         return;
     LinkBox *box = link_box_new();
 

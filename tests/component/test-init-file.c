@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "init-fixture.h"
+#include "room.h"
 #include "wire/builtin.h"
 
 static TestRun *
@@ -89,7 +90,7 @@ static const struct {
 static void
 test_refusals(void)
 {
-    if (!box_possible())
+    if (!room_possible())
         return;
     TestBox *box = box_new();
 
@@ -113,7 +114,7 @@ test_reads(void)
 {
     BuiltinEntry entry;
 
-    if (!box_possible())
+    if (!room_possible())
         return;
     TestBox *box = box_new();
 
@@ -155,7 +156,7 @@ test_list(void)
     g_autofree char *cursor = g_strdup("0");
     guint pages = 0;
 
-    if (!box_possible())
+    if (!room_possible())
         return;
     TestBox *box = box_new();
 
@@ -217,7 +218,7 @@ test_writes(void)
         {"remove closed tree", "", EACCES, "ls", "closed\np\n"},
     };
 
-    if (!box_possible())
+    if (!room_possible())
         return;
     TestBox *box = box_new();
 
@@ -251,7 +252,7 @@ took_input(TestBox *box, void *data)
 static void
 test_killed_write(void)
 {
-    if (!box_possible())
+    if (!room_possible())
         return;
     TestBox *box = box_new();
 
@@ -293,7 +294,7 @@ static const char swapper[] =
 static void
 test_remove_hostile(void)
 {
-    if (!box_possible())
+    if (!room_possible())
         return;
     TestBox *box = box_new();
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "init-fixture.h"
+#include "room.h"
 #include "wire/channel.h"
 
 /* Lines of 8 digits, so that every offset has one right byte. */
@@ -44,7 +45,7 @@ start_digits(TestBox *box, uint32_t id, uint32_t flags, guint lines)
 static void
 test_blocking(void)
 {
-    if (!box_possible())
+    if (!room_possible())
         return;
     TestBox *box = box_new();
     TestRun *run = start_digits(box, 1, START_BLOCK, BIG_LINES);
@@ -60,7 +61,7 @@ test_blocking(void)
 static void
 test_blocking_waits(void)
 {
-    if (!box_possible())
+    if (!room_possible())
         return;
     TestBox *box = box_new();
 
@@ -84,7 +85,7 @@ test_blocking_waits(void)
 static void
 test_dropping(void)
 {
-    if (!box_possible())
+    if (!room_possible())
         return;
     TestBox *box = box_new();
     uint64_t total = (uint64_t)BIG_LINES * LINE;
@@ -111,7 +112,7 @@ test_dropping(void)
 static void
 test_slow_reader(void)
 {
-    if (!box_possible())
+    if (!room_possible())
         return;
     TestBox *box = box_new();
     g_autofree FrameStart *start = box_spec(0, "exec yes");
@@ -137,7 +138,7 @@ test_restarts(void)
 {
     g_autoptr(GRand) rand = g_rand_new_with_seed(g_test_rand_int());
 
-    if (!box_possible())
+    if (!room_possible())
         return;
     TestBox *box = box_new();
     TestRun *run = start_digits(box, 1, START_BLOCK, SMALL_LINES);
@@ -215,7 +216,7 @@ feed_until_ended(TestBox *box, void *data)
 static void
 test_stdin(void)
 {
-    if (!box_possible())
+    if (!room_possible())
         return;
     TestBox *box = box_new();
     Feed feed = {.total = 10 * 1024 * 1024};
@@ -265,7 +266,7 @@ type(TestBox *box, TestRun *run, const char *text)
 static void
 test_terminal(void)
 {
-    if (!box_possible())
+    if (!room_possible())
         return;
     TestBox *box = box_new();
     g_autofree FrameStart *start = box_spec(
@@ -311,7 +312,7 @@ test_connect(void)
     int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     char got[6] = {0};
 
-    if (!box_possible())
+    if (!room_possible())
         return;
     TestBox *box = box_new();
 
@@ -347,7 +348,7 @@ test_hostile(void)
     g_autoptr(GRand) rand = g_rand_new_with_seed(g_test_rand_int());
     guint8 packet[512];
 
-    if (!box_possible())
+    if (!room_possible())
         return;
     TestBox *box = box_new();
     TestRun *run = box_shell(box, 1, START_STDIN | START_BLOCK, "exec cat");

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "init-fixture.h"
+#include "room.h"
 
 enum { MANY = 200 };
 
@@ -43,7 +44,7 @@ static const Case cases[] = {
 static void
 test_cases(void)
 {
-    if (!box_possible())
+    if (!room_possible())
         return;
     TestBox *box = box_new();
 
@@ -85,7 +86,7 @@ static const BadStart bad_starts[] = {
 static void
 test_bad_starts(void)
 {
-    if (!box_possible())
+    if (!room_possible())
         return;
     TestBox *box = box_new();
 
@@ -119,7 +120,7 @@ test_users(void)
         {"", START_ROOT, "0 0 /root"},
     };
 
-    if (!box_possible())
+    if (!room_possible())
         return;
     TestBox *box = box_new();
 
@@ -156,7 +157,7 @@ test_many(void)
 {
     TestRun *runs[MANY];
 
-    if (!box_possible())
+    if (!room_possible())
         return;
     TestBox *box = box_new();
 
@@ -216,7 +217,7 @@ static const char *const stubborn[] = {
 static void
 test_timeouts(void)
 {
-    if (!box_possible())
+    if (!room_possible())
         return;
     TestBox *box = box_new();
 
@@ -239,7 +240,7 @@ test_timeouts(void)
 static void
 test_background(void)
 {
-    if (!box_possible())
+    if (!room_possible())
         return;
     TestBox *box = box_new();
     TestRun *run = box_shell(
@@ -267,7 +268,7 @@ test_background(void)
 static void
 test_signals(void)
 {
-    if (!box_possible())
+    if (!room_possible())
         return;
     TestBox *box = box_new();
     /* One in the group, one that left it. */
@@ -292,7 +293,7 @@ test_signals(void)
 static void
 test_zombies(void)
 {
-    if (!box_possible())
+    if (!room_possible())
         return;
     TestBox *box = box_new();
     TestRun *run = box_shell(
@@ -317,7 +318,7 @@ hung_up(TestBox *box, void *data)
 static void
 test_shutdown(void)
 {
-    if (!box_possible())
+    if (!room_possible())
         return;
     TestBox *box = box_new();
     TestRun *soft = box_shell(box, 1, 0,

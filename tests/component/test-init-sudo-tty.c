@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "init-fixture.h"
+#include "room.h"
 
 #define OUTER "outer$ "
 #define INNER "inner# "
@@ -134,28 +135,28 @@ static const Step shell_steps[] = {
 static void
 test_lines(void)
 {
-    if (box_possible())
+    if (room_possible())
         play(line_steps, G_N_ELEMENTS(line_steps));
 }
 
 static void
 test_jobs(void)
 {
-    if (box_possible())
+    if (room_possible())
         play(job_steps, G_N_ELEMENTS(job_steps));
 }
 
 static void
 test_shell(void)
 {
-    if (box_possible())
+    if (room_possible())
         play(shell_steps, G_N_ELEMENTS(shell_steps));
 }
 
 static void
 test_resize(void)
 {
-    if (!box_possible())
+    if (!room_possible())
         return;
     TestBox *box = box_new_sudo(true);
     TestRun *run = box_shell(

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "init-fixture.h"
+#include "room.h"
 #include "wire/sudo.h"
 
 enum { SUDO_AT_ONCE = 16 };
@@ -109,7 +110,7 @@ expect(TestBox *box, const char *line, const char *shows)
 static void
 test_cases(void)
 {
-    if (!box_possible())
+    if (!room_possible())
         return;
     TestBox *box = box_new_sudo(true);
 
@@ -123,7 +124,7 @@ test_cases(void)
 static void
 test_refused(void)
 {
-    if (!box_possible())
+    if (!room_possible())
         return;
     TestBox *box = box_new_sudo(true);
     TestRun *run = start_line(box, 0, 0, "daemon", "sudo id -u 2>&1; echo $?");
@@ -145,7 +146,7 @@ test_not_allowed(void)
         "print(subprocess.run(['/tmp/bin/sudo', 'id'], stderr=subprocess.STDOUT, stdout=subprocess.PIPE,\n"
         "                     text=True).stdout, end='')\n";
 
-    if (!box_possible())
+    if (!room_possible())
         return;
     TestBox *box = box_new_sudo(false);
     const char *line = "sudo: the template of this box does not allow sudo\n";
@@ -178,7 +179,7 @@ static const char *const trees[] = {
 static void
 test_trees(void)
 {
-    if (!box_possible())
+    if (!room_possible())
         return;
     TestBox *box = box_new_sudo(true);
 
@@ -202,7 +203,7 @@ test_trees(void)
 static void
 test_client_killed(void)
 {
-    if (!box_possible())
+    if (!room_possible())
         return;
     TestBox *box = box_new_sudo(true);
 
@@ -230,7 +231,7 @@ test_client_killed(void)
 static void
 test_left_behind(void)
 {
-    if (!box_possible())
+    if (!room_possible())
         return;
     TestBox *box = box_new_sudo(true);
 
@@ -321,7 +322,7 @@ static const struct {
 static void
 test_hostile(void)
 {
-    if (!box_possible())
+    if (!room_possible())
         return;
     TestBox *box = box_new_sudo(true);
 
@@ -350,7 +351,7 @@ test_hostile(void)
 static void
 test_at_once(void)
 {
-    if (!box_possible())
+    if (!room_possible())
         return;
     TestBox *box = box_new_sudo(true);
     g_autofree char *line = g_strdup_printf(

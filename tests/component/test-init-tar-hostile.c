@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "init-fixture.h"
+#include "room.h"
 
 /* Words to build an archive with. */
 static const char prelude[] =
@@ -143,7 +144,7 @@ unpack(TestBox *box, const char *line, const GByteArray *archive)
 static void
 test_cases(void)
 {
-    if (!box_possible())
+    if (!room_possible())
         return;
     TestBox *box = box_new();
 
@@ -181,7 +182,7 @@ test_arguments(void)
         {"tar-in /proc 10 10", EACCES}, {"tar-in fifo 10 10", ENOTDIR}, {"tar-in dst 10 10", EPIPE},
     };
 
-    if (!box_possible())
+    if (!room_possible())
         return;
     TestBox *box = box_new();
 
@@ -205,7 +206,7 @@ static const char swapper[] = "import ctypes, os\n"
 static void
 test_swaps(void)
 {
-    if (!box_possible())
+    if (!room_possible())
         return;
     TestBox *box = box_new();
     guint good = 0;
@@ -233,7 +234,7 @@ test_swaps(void)
 static void
 test_killed(void)
 {
-    if (!box_possible())
+    if (!room_possible())
         return;
     TestBox *box = box_new();
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "init-fixture.h"
+#include "room.h"
 
 enum { BLOCK = 512 };
 
@@ -135,7 +136,7 @@ static const char *const writers[] = {
 static void
 test_in(void)
 {
-    if (!box_possible())
+    if (!room_possible())
         return;
     TestBox *box = box_new();
 
@@ -178,7 +179,7 @@ static const char *const readers[] = {
 static void
 test_out(void)
 {
-    if (!box_possible())
+    if (!room_possible())
         return;
     TestBox *box = box_new();
 
@@ -228,7 +229,7 @@ test_out_leaves(void)
         {"tar-out /proc", EACCES, NULL, ""},
     };
 
-    if (!box_possible())
+    if (!room_possible())
         return;
     TestBox *box = box_new();
 
@@ -270,7 +271,7 @@ test_out_large(void)
         "    for m in tarfile.open(fileobj=sys.stdin.buffer, mode='r|'): print(m.name, m.size, flush=True)\n"
         "except tarfile.ReadError: pass\n";
 
-    if (!box_possible())
+    if (!room_possible())
         return;
     TestBox *box = box_new();
 

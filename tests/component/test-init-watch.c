@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "init-fixture.h"
+#include "room.h"
 #include "wire/builtin.h"
 
 enum { IDLE_PSS_MAX_KIB = 200 };
@@ -156,7 +157,7 @@ test_steps(void)
 {
     Seen seen;
 
-    if (!box_possible())
+    if (!room_possible())
         return;
     TestBox *box = box_new();
 
@@ -183,7 +184,7 @@ test_depth(void)
 {
     Seen seen;
 
-    if (!box_possible())
+    if (!room_possible())
         return;
     TestBox *box = box_new();
 
@@ -218,7 +219,7 @@ test_ends(void)
     };
     Seen seen;
 
-    if (!box_possible())
+    if (!room_possible())
         return;
     TestBox *box = box_new();
 
@@ -280,7 +281,7 @@ test_storm(void)
 {
     Seen seen;
 
-    if (!box_possible())
+    if (!room_possible())
         return;
     /* What is too much for the reader, and what is too much for the kernel's own queue. */
     for (guint stopped = 0; stopped < 2; stopped++) {
@@ -303,7 +304,7 @@ test_coalesced(void)
 {
     Seen seen;
 
-    if (!box_possible())
+    if (!room_possible())
         return;
     TestBox *box = box_new();
 
@@ -337,7 +338,7 @@ test_idle_memory(void)
 {
     Seen seen;
 
-    if (!box_possible())
+    if (!room_possible())
         return;
     TestBox *box = box_new();
 
