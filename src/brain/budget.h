@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+#include <glib.h>
+#include <stdbool.h>
+
+#include "brain/usage.h"
+
+/* Budgets of scopes ("box:…", "agent:…", "task:…", "squad:…", "all"), checked before a call and
+ * charged after it.  A call under way holds what it may cost at most, so that many at once do
+ * not overrun a budget together. */
+typedef struct Budgets Budgets;
+
+typedef struct BudgetBounds { /* 0: none */
+    guint64 tokens;
+    guint64 microusd;
+    guint64 calls;
+    guint64 microusd_per_hour; /* spend rate */
+    guint calls_per_min, tokens_per_min;
+} BudgetBounds;
+
+typedef struct BudgetSpent {
+    guint64 tokens, microusd, calls;
+} BudgetSpent;
+
+enum { BUDGET_SCOPES_MAX = 16384, BUDGET_SCOPE_LEN_MAX = 96, BUDGET_SCOPES_PER_CALL = 5 };
+
+Budgets *budgets_new(void);
+void budgets_free(Budgets *budgets);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Budgets, budgets_free)
+/* `spent` NULL: what was counted so far stays. */
+void budgets_set(Budgets *budgets, const char *scope, const BudgetBounds *bounds, const BudgetSpent *spent);
+void budgets_forget(Budgets *budgets, const char *scope);
+
+typedef struct BudgetHold BudgetHold;
+/* NULL with ERR_LIMIT: the message names the scope, the bound and the figure; `*ret_warned` is
+ * set to a scope that has passed 80 % for the first time (a borrowed string), else NULL. */
+BudgetHold *budgets_hold(Budgets *budgets, const char *const *scopes, guint64 tokens, guint64 microusd,
+                         const char **ret_warned, GError **error);
+void budgets_settle(BudgetHold *hold, const Usage *usage, guint64 microusd); /* frees it */
+void budgets_release(BudgetHold *hold);                                      /* nothing was charged */
+
+/* The same request again and again: told by a digest of what was asked, per box. */
+typedef struct Breaker Breaker;
+enum { BREAKER_REPEATS = 5, BREAKER_WINDOW_S = 300, BREAKER_OPEN_S = 60, BREAKER_MEMORY = 64 };
+Breaker *breaker_new(void);
+void breaker_free(Breaker *breaker);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Breaker, breaker_free)
+/* False: this is a loop; `*ret_repeats` how often it came.  `now_us` is monotonic. */
+bool breaker_pass(Breaker *breaker, const guint8 digest[32], gint64 now_us, guint *ret_repeats);

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Between `coop serve` and `coop-door`: one SOCK_SEQPACKET connection on a unix socket that the
+ * door listens on and only serve's user may reach (SO_PEERCRED is checked on both ends).  Each
+ * packet is one JSON object, at most one fd with it.
+ *
+ * From serve:
+ *   {"do": "hello", "version": 1}
+ *   {"do": "policy", "name": HASH, "policy": {…}}           before a box that uses it
+ *   {"do": "box", "id", "cookie": "DIGITS", "policy": HASH, "labels": {"agent","task","squad"},
+ *    "limits": {…}}                                         + its listener
+ *   {"do": "change", "id", "policy"?, "labels"?, "limits"?}
+ *   {"do": "gone", "id"}
+ *   {"do": "provider", "provider": {…}, "key": SEALED|null} + the file of a script
+ *   {"do": "no-provider", "name"}
+ *   {"do": "budget", "scope", "bounds": {…}, "spent": {…}?}
+ *   {"do": "synced"}    everything was told: boxes, providers and policies not named since
+ *                       hello are dropped
+ *   {"do": "ack", "upto": N}
+ *   {"do": "test", "serial", "provider"}
+ * From the door:
+ *   {"say": "hello", "version": 1, "public_key": HEX, "providers": [NAME, …]}  those taken
+ *                       from the door's environment
+ *   {"say": "fact", "n", "time_us", "kind", "box", …}       again after a reconnect, from the
+ *                       first that was not acknowledged
+ *   {"say": "refused", "do", "id", "error"}                 a message that could not be carried out
+ *   {"say": "tested", "serial", "ok", "error", "result"}
+ *   {"say": "stats", …}                                     once a second while it changes
+ *
+ * Keys travel and rest sealed (crypto_box_seal) to the door's public key: nobody but the door
+ * can open them. */
+enum {
+    DOOR_VERSION = 1,
+    DOOR_PACKET_MAX = 128 * 1024,
+    DOOR_SCRIPT_MAX = 4 * 1024 * 1024,
+    DOOR_PORT = 3128, /* of the listener inside a box */
+};
