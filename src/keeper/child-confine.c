@@ -19,7 +19,7 @@ enum {
     LOCKED = 8 << 20,
     STACK = 8 << 20,
     STACK_MAX = 64 << 20,
-    PATH_TEXT_MAX = 64,
+    NAME_TEXT_MAX = 64,
     LANDLOCK_ABI_MIN = 2, /* below it files cannot be moved between folders at all */
     LANDLOCK_ABI_SCOPES = 6,
 };
@@ -29,15 +29,15 @@ static const int kept_capabilities[] = {CAP_CHOWN,  CAP_DAC_OVERRIDE, CAP_FOWNER
 
 /* A second wall behind the system call filter. */
 bool
-child_forbid_namespaces(void)
+child_forbid_namespaces(int user_fd)
 {
     static const char *const kinds[] = {"user", "mnt", "net", "pid", "ipc", "uts", "cgroup", "time"};
 
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-        char path[PATH_TEXT_MAX];
+        char name[NAME_TEXT_MAX];
 
-        snprintf(path, sizeof path, "/proc/sys/user/max_%s_namespaces", kinds[i]);
-        int fd = open(path, O_WRONLY | O_CLOEXEC);
+        snprintf(name, sizeof name, "max_%s_namespaces", kinds[i]);
+        int fd = openat(user_fd, name, O_WRONLY | O_CLOEXEC);
 
         if (fd < 0 && errno == ENOENT)
             continue;

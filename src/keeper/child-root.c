@@ -115,7 +115,7 @@ mount_proc_sys(int proc_fd)
 /* What covers a name is the keeper's own empty file or folder, from a mount that is read-only
  * already; nothing of the image is used.  root/proc is no link: open_target() has seen to it. */
 bool
-child_mask(const ChildSpec *spec, int proc_fd)
+child_mask(const ChildSpec *spec, int proc_fd, int *ret_user_fd)
 {
     for (int i = 0; i < spec->n_masks; i++) {
         const ChildMask *mask = &spec->masks[i];
@@ -125,7 +125,8 @@ child_mask(const ChildSpec *spec, int proc_fd)
         if (mount(mask->is_dir ? "none" : "empty", path, NULL, MS_BIND, NULL) < 0)
             return false;
     }
-    return mount_proc_sys(proc_fd);
+    *ret_user_fd = openat(proc_fd, "sys/user", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return *ret_user_fd >= 0 && mount_proc_sys(proc_fd);
 }
 
 static bool

@@ -119,9 +119,8 @@ place_fds(const ChildSpec *spec, int *ret_sync_fd)
 }
 
 static void
-start(const ChildSpec *spec, int *fds)
+start(const ChildSpec *spec, int *fds, bool *ret_bound_ipc)
 {
-    bool bound = false;
     int keep[CGROUP_KINDS + 4] = {STDERR_FILENO, spec->sync_fd, spec->channel_fd, spec->init_fd};
 
     memcpy(keep + 4, spec->group->tasks, sizeof(int) * (size_t)spec->group->n_tasks);
@@ -132,29 +131,30 @@ start(const ChildSpec *spec, int *fds)
     /* While files are still opened as the keeper: its folder is closed to the box's ids. */
     if (chdir(spec->stage_dir) < 0)
         fail(spec->sync_fd, STAGE_MOUNTS, errno);
-    await_go(spec->sync_fd, fds, &bound);
+    await_go(spec->sync_fd, fds, ret_bound_ipc);
     if (!become_root())
         fail(spec->sync_fd, STAGE_MAPS, errno);
-    /* Kernels on which nobody may do it leave the bound to the box's memory. */
-    if (bound)
-        (void)ipc_bound(spec->request->limits.memory_bytes);
 }
 
 static void
-build_root(const ChildSpec *spec, const int *fds)
+build_root(const ChildSpec *spec, const int *fds, bool bound_ipc)
 {
     int root_fd = -1;
     int proc_fd = -1;
+    int user_fd = -1;
 
     umask(022);
     if (!child_mount_root(spec, fds, &root_fd) || !child_mount_system(spec, root_fd, &proc_fd) ||
         !child_write_files(spec, root_fd))
         fail(spec->sync_fd, STAGE_MOUNTS, errno);
-    if (!child_mask(spec, proc_fd))
+    /* By its own /proc: in that of the keeper these files would be there once for every box.
+     * Kernels on which nobody may do it leave the bound to the box's memory. */
+    if (bound_ipc)
+        (void)ipc_bound(proc_fd, spec->request->limits.memory_bytes);
+    if (!child_mask(spec, proc_fd, &user_fd))
         fail(spec->sync_fd, STAGE_MASKS, errno);
-    /* A mount that is not attached yet counts as a namespace, so not before the last of them; the
-     * box's own /proc/sys is read-only, so not after the change of root. */
-    if (!child_forbid_namespaces())
+    /* A mount that is not attached yet counts as a namespace, so not before the last of them. */
+    if (!child_forbid_namespaces(user_fd))
         fail(spec->sync_fd, STAGE_LIMITS, errno);
     if (!child_enter_root(root_fd))
         fail(spec->sync_fd, STAGE_PIVOT, errno);
@@ -187,9 +187,10 @@ child_run(const ChildSpec *spec)
     ChildReport report = {0};
     int fds[CHILD_FDS_MAX];
     int sync_fd = spec->sync_fd;
+    bool bound_ipc = false;
 
-    start(spec, fds);
-    build_root(spec, fds);
+    start(spec, fds, &bound_ipc);
+    build_root(spec, fds, bound_ipc);
     confine(spec, &sync_fd);
     if (channel_send(sync_fd, &report, sizeof report, NULL, 0) < 0)
         _exit(FAILED_CODE);

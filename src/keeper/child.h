@@ -53,10 +53,11 @@ _Noreturn void child_run(const ChildSpec *spec);
 /* Steps of child_run; all set errno. */
 bool child_mount_root(const ChildSpec *spec, const int *fds, int *ret_root_fd);
 bool child_mount_system(const ChildSpec *spec, int root_fd, int *ret_proc_fd);
-bool child_mask(const ChildSpec *spec, int proc_fd);
+/* `ret_user_fd`: the box's /proc/sys/user, through which it can still be written. */
+bool child_mask(const ChildSpec *spec, int proc_fd, int *ret_user_fd);
 bool child_write_files(const ChildSpec *spec, int root_fd);
 bool child_enter_root(int root_fd);
-bool child_forbid_namespaces(void);
+bool child_forbid_namespaces(int user_fd);
 bool child_limit(const ChildSpec *spec);
 bool child_drop_capabilities(void);
 bool child_landlock(int abi);

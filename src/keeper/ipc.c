@@ -25,9 +25,9 @@ ipc_leave(int home_fd)
 
 /* The file shows the namespace of whoever opens it. */
 static bool
-set(const char *path, const char *text)
+set(int proc_fd, const char *name, const char *text)
 {
-    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    int fd = openat(proc_fd, name, O_WRONLY | O_CLOEXEC);
 
     if (fd < 0)
         return false;
@@ -38,12 +38,12 @@ set(const char *path, const char *text)
 }
 
 bool
-ipc_bound(uint64_t memory_bytes)
+ipc_bound(int proc_fd, uint64_t memory_bytes)
 {
     char pages[NUMBER_MAX];
 
     snprintf(pages, sizeof pages, "%llu",
              (unsigned long long)(memory_bytes / (uint64_t)sysconf(_SC_PAGESIZE)));
-    return set("/proc/sys/kernel/shmall", pages) && set("/proc/sys/kernel/msgmni", "1024") &&
-           set("/proc/sys/kernel/sem", "250 32000 100 1024");
+    return set(proc_fd, "sys/kernel/shmall", pages) && set(proc_fd, "sys/kernel/msgmni", "1024") &&
+           set(proc_fd, "sys/kernel/sem", "250 32000 100 1024");
 }

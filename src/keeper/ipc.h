@@ -8,5 +8,5 @@
 bool ipc_enter(int pidfd);
 /* Whoever cannot go back is of no use to anybody, and ends. */
 void ipc_leave(int home_fd);
-/* In the namespace we are in.  False: these are not ours to set. */
-bool ipc_bound(uint64_t memory_bytes);
+/* In the namespace we are in, through the /proc of `proc_fd`.  False: these are not ours to set. */
+bool ipc_bound(int proc_fd, uint64_t memory_bytes);

@@ -14,6 +14,7 @@
 #include "keeper/ids.h"
 #include "keeper/loop.h"
 #include "keeper/pool.h"
+#include "keeper/proc.h"
 #include "keeper/server.h"
 #include "keeper/storage.h"
 
@@ -49,6 +50,7 @@ struct Keeper {
     int state_fd, records_fd, template_fd, init_fd, netns_fd, ipcns_fd, lock_fd;
     char *stage_dir;
     char *instance;
+    ProcView proc;
     bool ipc_by_child;   /* only a box itself can bound its IPC */
     uint64_t namespaces; /* of a box, as flags of clone3 */
     FilterProgram filters[FILTER_PARTS];

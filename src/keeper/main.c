@@ -404,6 +404,7 @@ static void
 keeper_clear(Keeper *keeper)
 {
     ids_clear(&keeper->ids);
+    proc_view_clear(&keeper->proc);
     g_free(keeper->instance);
     g_free(keeper->stage_dir);
     config_clear(&keeper->config);
@@ -442,7 +443,7 @@ serve(Keeper *keeper, int argc, char **argv, GError **error)
 int
 main(int argc, char **argv)
 {
-    Keeper keeper = {.groups = {{0}}};
+    Keeper keeper = {.groups = {{0}}, .proc = PROC_VIEW_INIT};
     g_autoptr(GError) error = NULL;
     const char *levels = g_getenv("COOP_LOG");
 

@@ -27,9 +27,9 @@ raise_loopback(void)
 
 /* The file shows the network of whoever opens it. */
 static bool
-open_low_ports(void)
+open_low_ports(int proc_fd)
 {
-    autofd fd = open("/proc/sys/net/ipv4/ip_unprivileged_port_start", O_WRONLY | O_CLOEXEC);
+    autofd fd = openat(proc_fd, "sys/net/ipv4/ip_unprivileged_port_start", O_WRONLY | O_CLOEXEC);
 
     return fd >= 0 && write(fd, "0", 1) == 1;
 }
@@ -53,7 +53,7 @@ set_up(const NetSpec *spec, int *ret_door_fd, uint64_t *ret_cookie)
 {
     socklen_t size = sizeof *ret_cookie;
 
-    if (!raise_loopback() || (spec->low_ports && !open_low_ports()))
+    if (!raise_loopback() || (spec->low_ports && !open_low_ports(spec->proc_fd)))
         return false;
     *ret_cookie = 0;
     if (spec->door_port == 0)

@@ -7,6 +7,7 @@ typedef struct NetSpec {
     int home_fd;        /* the keeper's own network namespace */
     int pidfd;          /* whose network it is */
     uint16_t door_port; /* 0: none */
+    int proc_fd;        /* through which low ports are opened */
     bool low_ports;
 } NetSpec;
 

@@ -150,10 +150,12 @@ bound_ipc(Box *box)
 
     if (keeper->ipc_by_child)
         return true;
-    if (!ipc_enter(box->pidfd))
+    int proc_fd = proc_view_use(&keeper->proc);
+
+    if (proc_fd < 0 || !ipc_enter(box->pidfd))
         return false;
     /* Kernels differ in whose these settings are: the host's root's, or that of the box. */
-    keeper->ipc_by_child = !ipc_bound(box->request.limits.memory_bytes);
+    keeper->ipc_by_child = !ipc_bound(proc_fd, box->request.limits.memory_bytes);
     ipc_leave(keeper->ipcns_fd);
     return true;
 }
@@ -161,10 +163,12 @@ bound_ipc(Box *box)
 static bool
 open_network(Box *box)
 {
+    bool low_ports = box->request.low_ports != 0;
     NetSpec spec = {.home_fd = box->keeper->netns_fd,
                     .pidfd = box->pidfd,
                     .door_port = box->request.door_port,
-                    .low_ports = box->request.low_ports != 0};
+                    .proc_fd = low_ports ? proc_view_use(&box->keeper->proc) : -1,
+                    .low_ports = low_ports};
 
     return net_open(&spec, &box->door_fd, &box->netns_cookie) && bound_ipc(box);
 }

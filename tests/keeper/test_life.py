@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Boxes are made, held, frozen, handed to the next server and taken down without a trace."""
+import ctypes
 import errno
 import os
 import pathlib
@@ -30,6 +31,25 @@ def test_create_and_kill(keeper):
     boxes.nothing_left(keeper)
     assert keeper.end() == 0
     boxes.nothing_left(keeper, of_keeper=True)
+
+
+def test_namespaces_are_set_through_their_own_proc(make_keeper):
+    """In the keeper's /proc each of these files would be there once for every box, and be looked for among all."""
+    libc, in_open = ctypes.CDLL(None, use_errno=True), 0x20
+    keeper = make_keeper(prefix=['unshare', '-m', 'sh', '-c', 'mount -t proc proc /proc && exec "$@"', 'sh'])
+    proc = f'/proc/{keeper.process.pid}/root/proc/sys'
+    fd = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+    for place in ('user', 'kernel', 'net/ipv4'):
+        assert libc.inotify_add_watch(fd, f'{proc}/{place}'.encode(), in_open) >= 0
+    pathlib.Path(proc, 'user/max_user_namespaces').read_text()
+    assert b'max_user_namespaces' in os.read(fd, 4096)
+    for _ in range(2):
+        box = keeper.create(low=1)
+        assert box.run('/bin/probe', 'cat', '/proc/sys/user/max_user_namespaces') == (0, '0\n')
+        keeper.kill_box(box)
+    with pytest.raises(BlockingIOError):
+        print(os.read(fd, 4096))
+    os.close(fd)
 
 
 def test_prepared_and_not(keeper):
