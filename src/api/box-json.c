@@ -201,8 +201,10 @@ box_describe_service(Json *sandbox, bool in_list)
 }
 
 Json *
-run_end_describe(const RunEnd *end)
+run_end_describe(const Run *run)
 {
+    const RunEnd *end = run_end(run);
+    const TestReport *report = run_test_report(run);
     g_autofree char *message = run_end_dup_message(end);
     Json *o = json_pack("{s:s, s:i}", "reason", run_reason_name(end->reason), "exit_code",
                         run_end_exit_code(end));
@@ -216,5 +218,7 @@ run_end_describe(const RunEnd *end)
     json_object_set_new(o, "max_rss_bytes", json_integer((json_int_t)end->max_rss_bytes));
     json_object_set_new(o, "stdout_bytes", json_integer((json_int_t)end->out_bytes));
     json_object_set_new(o, "stderr_bytes", json_integer((json_int_t)end->err_bytes));
+    if (report != NULL)
+        json_object_set_new(o, "test_results", report_to_json(report));
     return o;
 }

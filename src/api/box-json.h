@@ -16,7 +16,8 @@ Json *box_describe_row(const Api *api, Json *row);
 /* The object of the service's face, out of one of the above. */
 Json *box_describe_service(Json *sandbox, bool in_list);
 
-Json *run_end_describe(const RunEnd *end);
+/* Of a run that has ended. */
+Json *run_end_describe(const Run *run);
 
 /* `wall_us` 0: null. */
 void json_set_time(Json *object, const char *name, gint64 wall_us);

@@ -45,8 +45,7 @@ Json *
 command_describe(Json *row, const Run *run)
 {
     static const char *const same[] = {"command", "user", "cwd", "tty"};
-    const RunEnd *end = run != NULL ? run_end(run) : NULL;
-    Json *end_object = end != NULL ? run_end_describe(end) : describe_row_end(row);
+    Json *end_object = run != NULL && run_has_ended(run) ? run_end_describe(run) : describe_row_end(row);
     Json *o = json_object();
 
     json_object_set(o, "id", json_object_get(row, "run"));

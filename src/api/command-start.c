@@ -130,11 +130,7 @@ on_wait_over(RunCollect *collect, void *data)
     } else {
         Json *o = command_describe(w->row, run_collect_run(collect));
 
-        g_autoptr(TestReport) report = run_collect_steal_report(collect);
-
         run_collect_set_text(collect, o);
-        if (report != NULL)
-            json_object_set_new(json_object_get(o, "end"), "test_results", report_to_json(report));
         call_respond_json(w->call, 200, o);
     }
     wait_free(w);

@@ -64,13 +64,6 @@ excerpt_size(const Excerpt *e)
     return e->head->len + e->tail->len;
 }
 
-const guint8 *
-excerpt_peek_tail(const Excerpt *e, size_t *ret_n)
-{
-    *ret_n = e->tail->len;
-    return e->tail->data;
-}
-
 bool
 excerpt_is_cut(const Excerpt *e)
 {

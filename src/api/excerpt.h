@@ -21,7 +21,5 @@ void excerpt_skip(Excerpt *excerpt, guint64 n);
 /* Bytes it holds. */
 size_t excerpt_size(const Excerpt *excerpt);
 bool excerpt_is_cut(const Excerpt *excerpt);
-/* The newest bytes. */
-const guint8 *excerpt_peek_tail(const Excerpt *excerpt, size_t *ret_n);
 /* UTF-8 without NUL: what is neither is replaced, and a line says how much was left out. */
 char *excerpt_dup_text(const Excerpt *excerpt);

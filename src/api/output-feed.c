@@ -120,7 +120,8 @@ put_end(OutputFeed *f, Buf *out)
 {
     if (put_rest(f, out, &f->out) == HTTP_PULL_FAIL || put_rest(f, out, &f->err) == HTTP_PULL_FAIL)
         return HTTP_PULL_FAIL;
-    Json *end = f->run != NULL ? run_end_describe(run_end(f->run)) : g_steal_pointer(&f->end);
+    Json *end = f->run != NULL ? run_end_describe(f->run) : g_steal_pointer(&f->end);
+    report_json_shorten(json_object_get(end, "test_results"));
     f->over = true;
     return put_json(f, out, "end", end);
 }

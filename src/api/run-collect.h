@@ -2,7 +2,6 @@
 #pragma once
 #include "api/call.h"
 #include "box/run.h"
-#include "report/report.h"
 
 /* Reads along with a run until its end: what an answer says of it. */
 typedef struct RunCollect RunCollect;
@@ -16,7 +15,5 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(RunCollect, run_collect_free)
 
 Run *run_collect_run(const RunCollect *collect);
 size_t run_collect_size(const RunCollect *collect); /* bytes kept */
-/* After the end, once: what a test runner reported; NULL: none did.  The caller owns it. */
-TestReport *run_collect_steal_report(RunCollect *collect);
 /* Text, with "stdout_truncated" and "stderr_truncated" where something was left out. */
 void run_collect_set_text(const RunCollect *collect, Json *object);

@@ -159,12 +159,12 @@ describe_result(const Execution *x, const RunEnd *end)
 static void
 end_command(Execution *x, const RunEnd *end)
 {
-    g_autoptr(TestReport) report = run_collect_steal_report(x->collect);
+    const TestReport *report = run_test_report(run_collect_run(x->collect));
 
     json_array_append_new(x->results, describe_result(x, end));
-    if (x->report == NULL)
-        x->report = g_steal_pointer(&report);
-    else if (report != NULL)
+    if (report != NULL && x->report == NULL)
+        x->report = report_new(report->runner);
+    if (report != NULL)
         report_merge(x->report, report);
     x->text_left -= MIN(x->text_left, run_collect_size(x->collect));
     g_clear_pointer(&x->collect, run_collect_free);

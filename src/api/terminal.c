@@ -101,8 +101,11 @@ stop_following(Terminal *t)
 static bool
 send_end(Terminal *t)
 {
+    Json *end = run_end_describe(t->run);
+
+    report_json_shorten(json_object_get(end, "test_results"));
     stop_following(t);
-    return send_json(t, json_pack("{s:o}", "end", run_end_describe(run_end(t->run))));
+    return send_json(t, json_pack("{s:o}", "end", end));
 }
 
 /* False: nothing more can be sent now. */

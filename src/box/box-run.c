@@ -21,6 +21,7 @@ typedef struct CommandJob {
     Box *box;
     CommandRow *row;
     RunEnd end;
+    char *tests; /* JSON; NULL: none */
     gint64 ended_us;
 } CommandJob;
 
@@ -40,6 +41,7 @@ command_job_free(gpointer data)
 
     command_row_unref(job->row);
     box_unref(job->box);
+    g_free(job->tests);
     g_free(job);
 }
 
@@ -82,8 +84,9 @@ ended_work(DbTx *tx, void *data, GError **error)
     const CommandJob *job = data;
     bool changed = false;
 
-    return rows_end_command(tx, job->row, &job->end, job->ended_us, &changed, error) &&
-           (!changed || rows_command_ended_event(tx, job->row, &job->end, error));
+    return rows_end_command(tx, job->row, &job->end, job->tests, job->ended_us, &changed, error) &&
+           (!changed || (rows_command_ended_event(tx, job->row, &job->end, error) &&
+                         (job->tests == NULL || rows_tests_reported_event(tx, job->row, job->tests, error))));
 }
 
 static void
@@ -111,12 +114,22 @@ ended_done(void *data, const GError *error)
         host_remove(box->host, box);
 }
 
+static char *
+dup_tests(const Run *run)
+{
+    const TestReport *report = run_test_report(run);
+    g_autoptr(Json) object = report != NULL ? report_to_json(report) : NULL;
+
+    return object != NULL ? json_encode(object) : NULL;
+}
+
 static void
-write_ended(Box *box, CommandRow *row, const RunEnd *end)
+write_ended(Box *box, CommandRow *row, const Run *run)
 {
     CommandJob *job = command_job_new(box, row);
 
-    job->end = *end;
+    job->end = *run_end(run);
+    job->tests = dup_tests(run);
     job->ended_us = clock_wall_us();
     db_write(box->host->spec.db, ended_work, ended_done, job, command_job_free);
 }
@@ -128,7 +141,7 @@ end_again(Run *run, void *data)
     CommandRow *row = g_hash_table_lookup(box->commands, GUINT_TO_POINTER(run_id(run)));
 
     if (row != NULL && run_has_ended(run))
-        write_ended(box, row, run_end(run));
+        write_ended(box, row, run);
 }
 
 void
@@ -186,7 +199,7 @@ on_ended(BoxLink *link, Run *run, void *ctx)
         box->host->stats.runs_failed++;
     box->host->stats.run_us += end->duration_us;
     box_touch(box);
-    write_ended(box, row, end);
+    write_ended(box, row, run);
 }
 
 static void

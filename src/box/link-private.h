@@ -3,6 +3,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "box/link.h"
+#include "box/run-tests.h"
 #include "box/run.h"
 #include "box/runlog.h"
 #include "wire/frame.h"
@@ -29,6 +30,7 @@ enum {
     RUN_ACK_BYTES = FRAME_WINDOW / 8,
     STREAMED_RING_BYTES = 2 * FRAME_WINDOW,
     RUN_STREAMS = 2,
+    RUN_TESTS_AT_ONCE = 8 * 1024, /* output that is read for test results without a thread */
 };
 
 /* Which ids are whose, so that no answer can be taken for another's.  Streamed runs do not
@@ -109,6 +111,7 @@ struct Run {
         expected;          /* expected: from before a restart, not yet named by HELLO */
     bool is_owing, is_due; /* in the link's lists */
     bool paused, abandoned, asked_oom, has_end, ended, working, log_failed;
+    bool tests_read;
     guint32 pid;
     gint64 started_us;
     unsigned owed, due;
@@ -137,6 +140,8 @@ struct Run {
     GPtrArray *readers;   /* those who wait for the log */
     bool read_next;       /* readers and the write-down take turns */
     RunEnd end;
+    RunTests *tests;    /* being read; while work is under way only that touches it */
+    TestReport *report; /* NULL: none */
     LoopTimer oom_timer;
     char *folder;
 };

@@ -165,7 +165,7 @@ rows_end_strays(DbTx *tx, gint64 now_us, GError **error)
     if (!each_row(tx, OPEN_COMMANDS "AND s.ended_us <> 0", DB_NO_ARGS, add_command, strays, error))
         return false;
     for (guint i = 0; i < strays->len; i++) {
-        if (!rows_end_command(tx, strays->pdata[i], &end, now_us, &changed, error) ||
+        if (!rows_end_command(tx, strays->pdata[i], &end, NULL, now_us, &changed, error) ||
             !rows_command_ended_event(tx, strays->pdata[i], &end, error))
             return false;
     }

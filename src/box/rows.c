@@ -184,8 +184,8 @@ rows_put_box(DbTx *tx, const BoxRow *row, GError **error)
 
 #define COMMAND_COLUMNS                                                                                      \
     "INSERT INTO commands (box_id, run, command, argv, run_user, cwd, tty, actor, started_us, ended_us, "    \
-    "reason, code, exit_code, out_bytes, err_bytes, duration_us, cpu_us, max_rss_bytes) "
-#define COMMAND_VALUES "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+    "reason, code, exit_code, out_bytes, err_bytes, duration_us, cpu_us, max_rss_bytes, tests) "
+#define COMMAND_VALUES "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
 #define COMMAND_START(r)                                                                                     \
     db_text((r)->box_id), db_int((r)->run), db_text((r)->command), db_text((r)->argv), db_text((r)->user),   \
         db_text((r)->cwd), db_int((r)->tty), db_text((r)->actor), db_int((r)->started_us)
@@ -195,27 +195,27 @@ rows_put_command(DbTx *tx, const CommandRow *row, GError **error)
 {
     return db_exec(tx, COMMAND_COLUMNS COMMAND_VALUES "ON CONFLICT (box_id, run) DO NOTHING",
                    DB_ARGS(COMMAND_START(row), db_int(0), db_null(), db_int(0), db_int(0), db_int(0),
-                           db_int(0), db_int(0), db_int(0), db_int(0)),
+                           db_int(0), db_int(0), db_int(0), db_int(0), db_null()),
                    error);
 }
 
 bool
-rows_end_command(DbTx *tx, const CommandRow *row, const RunEnd *end, gint64 ended_us, bool *ret_changed,
-                 GError **error)
+rows_end_command(DbTx *tx, const CommandRow *row, const RunEnd *end, const char *tests, gint64 ended_us,
+                 bool *ret_changed, GError **error)
 {
-    bool ok = db_exec(tx,
-                      COMMAND_COLUMNS COMMAND_VALUES
-                      "ON CONFLICT (box_id, run) DO UPDATE SET ended_us = excluded.ended_us, "
-                      "reason = excluded.reason, code = excluded.code, exit_code = excluded.exit_code, "
-                      "out_bytes = excluded.out_bytes, err_bytes = excluded.err_bytes, "
-                      "duration_us = excluded.duration_us, cpu_us = excluded.cpu_us, "
-                      "max_rss_bytes = excluded.max_rss_bytes WHERE commands.ended_us = 0",
-                      DB_ARGS(COMMAND_START(row), db_int(ended_us), db_text(run_reason_name(end->reason)),
-                              db_int(end->code), db_int(run_end_exit_code(end)),
-                              db_int((gint64)end->out_bytes), db_int((gint64)end->err_bytes),
-                              db_int((gint64)end->duration_us), db_int((gint64)end->cpu_us),
-                              db_int((gint64)end->max_rss_bytes)),
-                      error);
+    bool ok = db_exec(
+        tx,
+        COMMAND_COLUMNS COMMAND_VALUES
+        "ON CONFLICT (box_id, run) DO UPDATE SET ended_us = excluded.ended_us, "
+        "reason = excluded.reason, code = excluded.code, exit_code = excluded.exit_code, "
+        "out_bytes = excluded.out_bytes, err_bytes = excluded.err_bytes, "
+        "duration_us = excluded.duration_us, cpu_us = excluded.cpu_us, "
+        "max_rss_bytes = excluded.max_rss_bytes, tests = excluded.tests WHERE commands.ended_us = 0",
+        DB_ARGS(COMMAND_START(row), db_int(ended_us), db_text(run_reason_name(end->reason)),
+                db_int(end->code), db_int(run_end_exit_code(end)), db_int((gint64)end->out_bytes),
+                db_int((gint64)end->err_bytes), db_int((gint64)end->duration_us), db_int((gint64)end->cpu_us),
+                db_int((gint64)end->max_rss_bytes), db_text(tests)),
+        error);
 
     if (ok)
         *ret_changed = db_changes(tx) > 0;
@@ -255,4 +255,18 @@ rows_command_ended_event(DbTx *tx, const CommandRow *row, const RunEnd *end, GEr
     g_autofree char *text = json_encode(object);
 
     return rows_event(tx, "command.ended", row->actor, row->task_id, row->box_id, text, error);
+}
+
+bool
+rows_tests_reported_event(DbTx *tx, const CommandRow *row, const char *tests, GError **error)
+{
+    g_autoptr(Json) object = json_decode(tests, strlen(tests), error);
+
+    if (object == NULL)
+        return false;
+    report_json_shorten(object);
+    json_object_set_new(object, "run", json_integer(row->run));
+    g_autofree char *text = json_encode(object);
+
+    return rows_event(tx, "tests.reported", row->actor, row->task_id, row->box_id, text, error);
 }

@@ -60,13 +60,14 @@ char *command_dup_argv_json(const char *const *argv);
  * gets its live boxes again. */
 bool rows_put_box(DbTx *tx, const BoxRow *row, GError **error);
 bool rows_put_command(DbTx *tx, const CommandRow *row, GError **error);
-/* *ret_changed false: its end is there already. */
-bool rows_end_command(DbTx *tx, const CommandRow *row, const RunEnd *end, gint64 ended_us, bool *ret_changed,
-                      GError **error);
+/* `tests`: JSON, or NULL.  *ret_changed false: its end is there already. */
+bool rows_end_command(DbTx *tx, const CommandRow *row, const RunEnd *end, const char *tests, gint64 ended_us,
+                      bool *ret_changed, GError **error);
 bool rows_event(DbTx *tx, const char *kind, const char *actor, const char *task_id, const char *box_id,
                 const char *data, GError **error);
 bool rows_command_started_event(DbTx *tx, const CommandRow *row, GError **error);
 bool rows_command_ended_event(DbTx *tx, const CommandRow *row, const RunEnd *end, GError **error);
+bool rows_tests_reported_event(DbTx *tx, const CommandRow *row, const char *tests, GError **error);
 
 /* ---- loading ---- */
 

@@ -177,6 +177,28 @@ may_be_oom(const RunEnd *end)
            (end->reason == RUN_EXIT && end->code == 128 + SIGKILL);
 }
 
+/* A short output is still in memory; a longer one is read out of the log. */
+static void
+read_tests_at_once(Run *run)
+{
+    const RunStream *out = &run->streams[0], *err = &run->streams[1];
+
+    if (run->logged && out->floor + err->floor == 0 && out->received + err->received <= RUN_TESTS_AT_ONCE) {
+        g_autoptr(RunTests) tests = run_tests_new(out->received, err->received);
+
+        for (guint64 i = run->pieces.first; i < pieces_end(&run->pieces); i++) {
+            const Piece *piece = pieces_at(&run->pieces, i);
+
+            if (piece->gap)
+                run_tests_gap(tests, piece->stream);
+            else
+                run_tests_feed(tests, piece->stream, piece->bytes, (size_t)piece->n);
+        }
+        run->report = run_tests_end(tests);
+        run->tests_read = true;
+    }
+}
+
 void
 run_take_end(Run *run, const RunEnd *end)
 {
@@ -191,6 +213,7 @@ run_take_end(Run *run, const RunEnd *end)
     run->has_end = true;
     run->owed = 0;
     buf_clear(&run->input);
+    read_tests_at_once(run);
     if (may_be_oom(&run->end) && link->events.ask_oom != NULL && !link->closing) {
         run->asked_oom = true;
         run->oom_timer.expired = on_oom_timer;
@@ -236,13 +259,15 @@ static bool
 is_done(const Run *run)
 {
     if (run->logged)
-        return run->pieces.stored == pieces_end(&run->pieces);
+        return run->tests_read && run->pieces.stored == pieces_end(&run->pieces);
     return run->link->closing || (!run->paused && pieces_count(&run->pieces) == 0);
 }
 
 void
 run_check_end(Run *run)
 {
+    if (run->has_end && run->logged && !run->tests_read)
+        run_work(run);
     if (!run->has_end || run->ended || run->link == NULL || (run->asked_oom && !run->link->closing) ||
         !is_done(run))
         return;

@@ -27,6 +27,10 @@ typedef struct Work {
     /* writing */
     GPtrArray *pieces; /* borrowed */
     size_t bytes;
+    /* test results */
+    RunTests *tests;
+    bool tests_read;
+    TestReport *report;
     /* reading */
     RunFollower *reader;
     FrameStream stream;
@@ -94,6 +98,17 @@ do_read(void *data)
                                          work->error == NULL ? &work->error : NULL);
 }
 
+static void
+do_tests(void *data)
+{
+    Work *work = data;
+
+    run_tests_slice(work->tests, need_log(work, run_tests_stream(work->tests)));
+    work->tests_read = run_tests_stream(work->tests) == 0;
+    if (work->tests_read)
+        work->report = run_tests_end(work->tests);
+}
+
 static Work *
 work_new(Run *run)
 {
@@ -114,6 +129,8 @@ work_free(Work *work)
     for (int i = 0; i < RUN_STREAMS; i++)
         run_log_close(work->logs[i]);
     g_clear_pointer(&work->pieces, g_ptr_array_unref);
+    run_tests_free(work->tests);
+    report_free(work->report);
     g_clear_error(&work->error);
     g_free(work->buffer);
     g_free(work->folder);
@@ -214,6 +231,24 @@ on_read(void *data)
 }
 
 static void
+on_tests(void *data)
+{
+    Work *work = data;
+    Run *run = work->run;
+
+    work_done(work);
+    run->read_next = true;
+    run->tests_read = work->tests_read;
+    run->report = g_steal_pointer(&work->report);
+    if (!run->tests_read)
+        run->tests = g_steal_pointer(&work->tests);
+    run_work(run);
+    run_check_end(run);
+    close_idle_logs(run);
+    work_free(work);
+}
+
+static void
 start_write(Run *run)
 {
     Work *work = work_new(run);
@@ -243,16 +278,29 @@ start_read(Run *run)
     loop_offload(run->loop, do_read, on_read, work);
 }
 
+static void
+start_tests(Run *run)
+{
+    Work *work = work_new(run);
+
+    work->tests = run->tests != NULL ? g_steal_pointer(&run->tests)
+                                     : run_tests_new(run->end.out_bytes, run->end.err_bytes);
+    loop_offload(run->loop, do_tests, on_tests, work);
+}
+
 void
 run_work(Run *run)
 {
     bool write = run->logged && run->link != NULL && run->pieces.stored < pieces_end(&run->pieces);
+    bool tests = run->logged && run->link != NULL && run->has_end && !run->tests_read;
     bool read = run->readers != NULL;
 
     if (run->working)
         return;
-    if (read && (run->read_next || !write))
+    if (read && (run->read_next || !(write || tests)))
         start_read(run);
     else if (write)
         start_write(run);
+    else if (tests)
+        start_tests(run);
 }

@@ -35,6 +35,8 @@ run_unref(Run *run)
     pieces_clear(&run->pieces);
     for (int i = 0; i < RUN_STREAMS; i++)
         run_log_close(run->streams[i].log);
+    run_tests_free(run->tests);
+    report_free(run->report);
     buf_clear(&run->input);
     g_clear_pointer(&run->start, g_bytes_unref);
     g_free(run->folder);
@@ -57,6 +59,12 @@ const RunEnd *
 run_end(const Run *run)
 {
     return run->ended ? &run->end : NULL;
+}
+
+const TestReport *
+run_test_report(const Run *run)
+{
+    return run->ended ? run->report : NULL;
 }
 
 guint

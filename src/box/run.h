@@ -3,6 +3,7 @@
 #include <glib.h>
 #include <stdbool.h>
 
+#include "report/report.h"
 #include "wire/frame.h"
 
 /* One command, terminal or operation of init's own in a box.
@@ -76,6 +77,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Run, run_unref)
 guint32 run_id(const Run *run); /* unique in its box, never 0 */
 bool run_has_ended(const Run *run);
 const RunEnd *run_end(const Run *run); /* NULL: goes on */
+/* What a test runner reported; NULL: none did, or the run goes on. */
+const TestReport *run_test_report(const Run *run);
 guint run_pid(const Run *run);         /* inside; 0: not yet known */
 gint64 run_started_us(const Run *run); /* wall clock */
 bool run_is_terminal(const Run *run);

@@ -111,3 +111,23 @@ report_to_json(const TestReport *report)
         json_object_set_new(object, "duration_ms", json_integer(report->duration_ms));
     return object;
 }
+
+void
+report_json_shorten(Json *report)
+{
+    Json *names = json_object_get(report, "failing");
+    size_t i, bytes = 0;
+    Json *name;
+
+    json_array_foreach(names, i, name)
+    {
+        bytes += json_string_length(name);
+        if (bytes > REPORT_SHORT_BYTES)
+            break;
+    }
+    if (i == json_array_size(names))
+        return;
+    while (json_array_size(names) > i)
+        json_array_remove(names, json_array_size(names) - 1);
+    json_object_set_new(report, "names_cut", json_true());
+}

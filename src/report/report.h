@@ -49,6 +49,9 @@ void report_merge(TestReport *into, const TestReport *other);
 /* {runner, unit, total, passed, failed, skipped, errors, failing, names_cut, partial} and
  * duration_ms where it was told. */
 Json *report_to_json(const TestReport *report);
+/* Of the above, for messages that have a bound: at most so many bytes of names. */
+enum { REPORT_SHORT_BYTES = 8 * 1024 };
+void report_json_shorten(Json *report);
 
 /* Reads while the command runs; what it holds has a bound, whatever comes. */
 typedef struct ReportReader ReportReader;

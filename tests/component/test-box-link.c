@@ -260,6 +260,50 @@ test_endless(void)
     g_assert_cmpint(link_box_free(box), ==, 0);
 }
 
+/* Short output is read where it is; longer output by slices, of which the middle may be left out;
+ * whichever stream it is in. */
+static void
+test_reports(void)
+{
+#define SUMMARY "printf 'TAP version 13\\n1..2\\nok 1 - a\\nnot ok 2 - b\\n'"
+    static const struct {
+        const char *line;
+        bool found, partial;
+    } cases[] = {
+        {"echo nothing", false, false},
+        {"true", false, false},
+        {SUMMARY, true, false},
+        {SUMMARY " >&2; seq 100", true, false},
+        {"seq 5000; " SUMMARY, true, false},
+        {"seq 5000; " SUMMARY "; seq 5000; seq 5000 >&2", true, false},
+        {"seq 5000; " SUMMARY " >&2; seq 5000 >&2", true, false},
+        {"seq 600000; " SUMMARY, true, true},
+        {"seq 600000; " SUMMARY "; seq 600000", false, false},
+        {"seq 100000; seq 600000 >&2; " SUMMARY " >&2", true, true},
+    };
+
+    if (!room_possible())
+        return;
+    LinkBox *box = link_box_new();
+
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(Run) run = link_box_shell(box, 0, cases[i].line);
+
+        g_test_message("%s", cases[i].line);
+        g_assert_null(run_test_report(run));
+        turn_until_ended(run);
+        const TestReport *report = run_test_report(run);
+        g_assert_cmpint(report != NULL, ==, cases[i].found);
+        if (report == NULL)
+            continue;
+        g_assert_cmpint(report->total, ==, 2);
+        g_assert_cmpint(report->failed, ==, 1);
+        g_assert_cmpint(report->partial, ==, cases[i].partial);
+    }
+    g_assert_cmpint(link_box_free(box), ==, 0);
+#undef SUMMARY
+}
+
 static void
 test_timeout(void)
 {
@@ -495,6 +539,7 @@ main(int argc, char **argv)
     g_test_add_func("/box/link/many", test_many);
     g_test_add_func("/box/link/tap", test_tap);
     g_test_add_func("/box/link/endless", test_endless);
+    g_test_add_func("/box/link/reports", test_reports);
     g_test_add_func("/box/link/timeout", test_timeout);
     g_test_add_func("/box/link/followers", test_followers);
     g_test_add_func("/box/link/terminal", test_terminal);

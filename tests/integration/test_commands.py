@@ -426,3 +426,41 @@ def test_a_kill_right_after_the_start(boxes, shared_box):
         assert b'HTTP/1.1 201 ' in answers and b'HTTP/1.1 204 ' in answers, answers
     for n in range(first, first + 50):
         assert boxes.ended(shared_box, n)['end']['signal'] == signal.SIGKILL
+
+
+# ---- results of tests ----
+
+def names_that_fail(n):
+    lines = ['TAP version 13', f'1..{n}', *(f'not ok {i} - {i:03d}{"x" * 400}' for i in range(1, n + 1))]
+    return '\n'.join(lines) + '\n'
+
+
+def test_results_are_told_wherever_the_end_is(boxes):
+    """By who waited, who followed and who comes when the box is gone; and by an event."""
+    with boxes.box() as box:
+        boxes.execute(box, files={'few': names_that_fail(3), 'many': names_that_fail(150)})
+        waited = boxes.run(box, 'cat few')['end']['test_results']
+        assert (waited['runner'], waited['total'], waited['failed'], len(waited['failing'])) == ('tap', 3, 3, 3)
+        body = json.dumps({'command': 'cat few'}).encode()
+        with Stream(boxes, f'{API}/{box}/commands', method='POST', body=body) as feed:
+            started = feed.until(lambda e: e['event'] == 'started')[-1]['data']['id']
+            assert feed.until(is_end)[-1]['data']['test_results'] == waited
+        detached = boxes.start_command(box, 'seq 100000; cat many')['id']
+        results = boxes.ended(box, detached)['end']['test_results']
+        assert (results['failed'], len(results['failing']), results['names_cut']) == (150, 150, False)
+        # An event has less room for names.
+        with boxes.feed(box, detached) as feed:
+            told = feed.until(is_end)[-1]['data']['test_results']
+        assert told['failed'] == 150 and 10 < len(told['failing']) < 150 and told['names_cut']
+        plain = boxes.run(box, 'echo 1 passed')['id']
+        uuid = boxes.get(f'{API}/{box}')['id']
+    wait_until(lambda: boxes.get(f'{API}/{uuid}')['state'] == 'terminated', 'the end of the box')
+    for command, want in ((started, waited), (detached, results), (plain, None)):
+        assert boxes.show(uuid, command)['end'].get('test_results') == want
+        with boxes.feed(uuid, command) as feed:
+            end = feed.until(is_end)[-1]['data']
+        assert end.get('test_results', {}).get('total') == (want and want['total'])
+    reported = [e for e in boxes.get('/api/v1/events?kind=tests.reported&limit=100')['events']
+                if e['box_id'] == box.removeprefix('sb-')]
+    assert [e['data']['failed'] for e in reported] == [3, 3, 150]
+    assert reported[-1]['data']['run'] == detached

@@ -625,6 +625,12 @@ run_end(const Run *run)
     return run->ended ? &run->end : NULL;
 }
 
+const TestReport *
+run_test_report(const Run *run)
+{
+    return NULL;
+}
+
 gint64
 run_started_us(const Run *run)
 {
