@@ -318,7 +318,8 @@ void
 run_drain_input(Run *run)
 {
     input_drain(&run->input);
-    if (run->input.written != run->acked_input)
+    /* What was on its way when the run ended is swallowed: nothing is said after an end. */
+    if (run_is_live(run) && run->input.written != run->acked_input)
         run->owed |= OWE_STDIN_ACK;
 }
 

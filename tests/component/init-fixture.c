@@ -203,7 +203,6 @@ on_output(TestBox *box, TestRun *run, const FrameHead *head, const guint8 *bytes
 {
     int stream = head->stream - STREAM_STDOUT;
 
-    g_assert_false(run->ended);
     g_assert_cmpuint(head->offset, ==, run->offset[stream]);
     if (head->type == FRAME_GAP) {
         g_assert_cmpuint(head->value, >, 0);
@@ -225,6 +224,7 @@ on_output(TestBox *box, TestRun *run, const FrameHead *head, const guint8 *bytes
 static void
 on_run_frame(TestBox *box, TestRun *run, const FrameHead *head, const guint8 *body)
 {
+    g_assert_false(run->ended || run->failed);
     switch ((int)head->type) {
     case FRAME_STARTED:
         run->started = true;
@@ -236,7 +236,6 @@ on_run_frame(TestBox *box, TestRun *run, const FrameHead *head, const guint8 *bo
         run->error = head->value;
         break;
     case FRAME_ENDED:
-        g_assert_false(run->ended);
         run->ended = true;
         memcpy(&run->end, body, sizeof run->end);
         g_assert_cmpuint(run->end.out_bytes, ==, run->offset[0]);
@@ -377,7 +376,7 @@ box_restart_server(TestBox *box)
         FrameRun row = {.run = run->id, .out_offset = run->offset[0], .err_offset = run->offset[1]};
 
         run->flying[0] = run->flying[1] = 0;
-        run->ended = run->started = false;
+        run->ended = run->failed = run->started = false;
         g_array_append_val(known, row);
     }
     box->hello = false;

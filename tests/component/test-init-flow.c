@@ -234,6 +234,29 @@ test_stdin(void)
     g_assert_cmpint(box_free(box), ==, 0);
 }
 
+/* The server hears of an end only after it has sent more: init has nothing to say to that. */
+static void
+test_late_input(void)
+{
+    if (!room_possible())
+        return;
+    TestBox *box = box_new();
+    TestRun *ended = box_shell(box, 1, START_STDIN, "exit 0");
+    g_autofree FrameStart *start = box_spec(START_STDIN, "exit 0");
+
+    start->cwd = "/nowhere";
+    TestRun *failed = box_start(box, 2, start);
+    box_until_ended(box, ended);
+    box_until_ended(box, failed);
+    box_write(box, ended, 0, "late", 4);
+    box_write(box, failed, 0, "late", 4);
+    box_send(box, (FrameHead){.type = FRAME_STDIN_CLOSE, .run = ended->id}, NULL);
+    box_expect(box, "echo alive", "alive\n");
+    g_assert_cmpuint(ended->in_acked, ==, 0);
+    g_assert_cmpuint(failed->in_acked, ==, 0);
+    g_assert_cmpint(box_free(box), ==, 0);
+}
+
 static bool
 says(TestBox *box, void *data)
 {
@@ -398,6 +421,7 @@ main(int argc, char **argv)
     g_test_add_func("/init/flow/slow-reader", test_slow_reader);
     g_test_add_func("/init/flow/restarts", test_restarts);
     g_test_add_func("/init/flow/stdin", test_stdin);
+    g_test_add_func("/init/flow/late-input", test_late_input);
     g_test_add_func("/init/flow/terminal", test_terminal);
     g_test_add_func("/init/flow/connect", test_connect);
     g_test_add_func("/init/flow/hostile", test_hostile);

@@ -331,6 +331,10 @@ def test_input_that_nobody_reads(boxes):
             while sent < 50000000:
                 sent += sock.send(piece)
         assert sent < 20000000, 'everything was taken'
+        sock.settimeout(WAIT_S)
+        assert boxes.ask('DELETE', at).status == 204
+        assert read_answer(sock).status == 409
+        assert boxes.run(box, 'echo well')['stdout'] == 'well\n'
 
 
 def test_terminal(boxes, shared_box):
