@@ -4,6 +4,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "daemon/keeper-place.h"
+#include "daemon/place.h"
 
 struct Boxes {
     BoxesSpec spec;

@@ -3,20 +3,14 @@
 #include <glib.h>
 #include <stdbool.h>
 
+#include "base/privilege.h"
 #include "daemon/config.h"
-#include "daemon/privilege.h"
 
-/* Where the keeper has its things, and how it is started.
- *
- * As root its folder stands beside the data folder, not in it: the server's user owns the data
- * folder and could put links and folders of its own in the keeper's way.  The socket is in the
- * keeper's folder for the same reason. */
+/* Where the keeper has its things, and how it is started. */
 
 /* Lent to the server's user by /etc/subuid and /etc/subgid: those of one box. */
 enum { KEEPER_SUB_IDS = 65536 };
 
-/* The socket at which a server of this data folder looks for its keeper; the one of a keeper
- * that runs as root comes first when both are there. */
 char *keeper_socket(const Config *config);
 
 /* Makes the folders that a keeper needs before it can start. */
@@ -31,6 +25,3 @@ bool keeper_find_ids(const RunAs *server, guint32 *ret_first, GError **error);
  * ERR_UNAVAILABLE: not installed. */
 GPtrArray *
 keeper_argv(const Config *config, const RunAs *server, const char *self, bool in_leaf, GError **error);
-
-/* A program of ours by name, found as above. */
-char *program_find(const char *self, const char *name, GError **error);

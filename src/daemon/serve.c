@@ -18,7 +18,7 @@
 #include "daemon/boxes.h"
 #include "daemon/home.h"
 #include "daemon/listen.h"
-#include "daemon/privilege.h"
+#include "base/privilege.h"
 #include "daemon/space.h"
 #include "daemon/templates.h"
 #include "http/server.h"

@@ -11,7 +11,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/log.h"
-#include "daemon/keeper-place.h"
+#include "daemon/place.h"
 
 enum { SPACE_MS = 10000 };
 

@@ -5,7 +5,7 @@
 
 #include "base/err.h"
 #include "base/log.h"
-#include "daemon/keeper-place.h"
+#include "daemon/place.h"
 #include "store/events.h"
 
 enum { TOLD_EVERY = 10 }; /* percent */

@@ -6,7 +6,7 @@
 
 #include "base/err.h"
 #include "daemon/home.h"
-#include "daemon/privilege.h"
+#include "base/privilege.h"
 
 static bool
 find_owner(const char *home, RunAs *ret_owner, GError **error)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/privilege.h"
+#include "base/privilege.h"
 
 #include <errno.h>
 #include <grp.h>
