@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include "base/err.h"
-#include "daemon/home.h"
 #include "base/privilege.h"
+#include "daemon/home.h"
 
 static bool
 find_owner(const char *home, RunAs *ret_owner, GError **error)

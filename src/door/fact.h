@@ -22,6 +22,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(FactLog, fact_log_free)
  * what belongs to it; the log adds "n" and "time_us". */
 void fact_log_add(FactLog *log, Json *fact);
 bool fact_log_is_full(const FactLog *log);
+/* Tells the counts that are due; once a second will do. */
+void fact_log_settle(FactLog *log);
 /* The oldest fact with a number above `after`; borrowed; NULL: none. */
 Json *fact_log_next(FactLog *log, guint64 after);
 void fact_log_ack(FactLog *log, guint64 upto);
