@@ -24,7 +24,7 @@ def cold(server):
     samples = []
     for _ in range(SAMPLES):
         time.sleep(GAP_S)
-        samples.append(boxes.first_output(wire)[1])
+        samples.append(boxes.first_output(wire))
     wire.close()
     return samples
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 #include "api/call.h"
+#include "api/command-form.h"
 #include "box/host.h"
 
 /* What every face does to make a box: the caller becomes its owner, an Idempotency-Key gets
@@ -8,9 +9,12 @@
  * could be told the id is killed, unless a lease finds it again.
  *
  * The spec's strings are borrowed for the call; owner and actor are set here.  `answer` is
- * called with the box, or an error was answered; `is_new` false: a lease had it. */
+ * called with the box, or an error was answered; `is_new` false: a lease had it.
+ *
+ * A `first` command (taken; NULL: none) is started as soon as the box takes it, and the answer
+ * tells of both; if it cannot be started, a new box that nobody could find again is killed. */
 typedef void (*BoxAnswerFunc)(ApiCall *call, Box *box, bool is_new);
-void call_create_box(ApiCall *call, BoxSpec *spec, BoxAnswerFunc answer);
+void call_create_box(ApiCall *call, BoxSpec *spec, CommandForm *first, BoxAnswerFunc answer);
 
 /* The members that the faces' bodies have in common. */
 enum {

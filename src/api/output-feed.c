@@ -28,7 +28,7 @@ typedef struct OutputFeed {
     ApiCall *call;  /* its request ends the stream, and closes us, before it goes */
     Run *run;       /* a reference; NULL: none */
     OutputReader *reader;
-    Json *started, *end; /* NULL: told, or not to be */
+    Json *sandbox, *started, *end; /* NULL: told, or not to be */
     Pending out, err;
     Pending *active; /* has more than a piece of a character; NULL: none */
     bool beat_due, over;
@@ -159,6 +159,8 @@ pull_one(OutputFeed *f, Buf *out)
     }
     if (f->over)
         return HTTP_PULL_END;
+    if (f->sandbox != NULL)
+        return put_json(f, out, "sandbox", g_steal_pointer(&f->sandbox));
     if (f->started != NULL)
         return put_json(f, out, "started", g_steal_pointer(&f->started));
     if (f->active != NULL && f->active->bytes->len > 0) {
@@ -199,6 +201,7 @@ close_feed(void *ctx)
     output_reader_free(f->reader);
     if (f->run != NULL)
         run_unref(f->run);
+    json_decref(f->sandbox);
     json_decref(f->started);
     json_decref(f->end);
     g_byte_array_unref(f->out.bytes);
@@ -243,6 +246,7 @@ call_respond_output_feed(ApiCall *call, const OutputFeedSpec *spec)
     f->beat.expired = on_beat;
     f->call = call;
     f->run = spec->run != NULL ? run_ref(spec->run) : NULL;
+    f->sandbox = spec->sandbox;
     f->started = spec->started;
     f->end = spec->end;
     f->out = (Pending){.bytes = g_byte_array_new(), .sent = spec->offsets.out};

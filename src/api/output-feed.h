@@ -5,6 +5,7 @@
 
 /* The output of a command as server-sent events, byte for byte:
  *
+ *   sandbox  the box, when both were asked for
  *   started  the command, when its start is what was asked for
  *   output   {"stream", "offset", "text"}, or "base64" where the bytes are not UTF-8
  *   gap      {"stream", "offset", "bytes"}: so many are not there any more
@@ -25,8 +26,8 @@ typedef struct OutputFeedSpec {
     const char *folder;
     guint32 id;
     OutputOffsets offsets;
-    Json *started; /* taken; NULL: not told */
-    Json *end;     /* taken; of a run that is not in memory */
+    Json *sandbox, *started; /* taken; NULL: not told */
+    Json *end;               /* taken; of a run that is not in memory */
 } OutputFeedSpec;
 
 /* Answers with the stream; the caller may go away at any time, and the command goes on. */

@@ -4,6 +4,7 @@
 #include "api/box-create.h"
 #include "api/box-json.h"
 #include "api/call-box.h"
+#include "api/command-form.h"
 #include "api/form.h"
 #include "api/routes.h"
 #include "api/state.h"
@@ -66,14 +67,26 @@ read_metadata(Json *object, char **ret_text, GError **error)
     return true;
 }
 
+static bool
+read_first(Json *object, CommandForm **ret_form, GError **error)
+{
+    if (object == NULL)
+        return true;
+    *ret_form = command_form_read(object, error);
+    if (*ret_form == NULL)
+        g_prefix_error(error, "command: ");
+    return *ret_form != NULL;
+}
+
 static void
 create(ApiCall *call, Json *body, void *data)
 {
     BoxSpec spec = {0};
     gint64 timeout_s = 0, idle_s = 0;
-    Json *env_object = NULL, *limits = NULL, *metadata_object = NULL;
+    Json *env_object = NULL, *limits = NULL, *metadata_object = NULL, *command = NULL;
     g_auto(GStrv) env = NULL;
     g_autofree char *metadata = NULL;
+    g_autoptr(CommandForm) first = NULL;
     g_autoptr(GError) error = NULL;
     const JsonField fields[] = {
         {"template", JSON_KIND_STRING, &spec.template, false, 1, TEMPLATE_NAME_MAX},
@@ -88,11 +101,13 @@ create(ApiCall *call, Json *body, void *data)
         {"timeout", JSON_KIND_INT, &timeout_s, false, 1, BOX_LIFE_MAX_MS / 1000},
         {"idle_timeout", JSON_KIND_INT, &idle_s, false, 1, BOX_LIFE_MAX_MS / 1000},
         {"keep", JSON_KIND_BOOL, &spec.keep},
+        {"command", JSON_KIND_OBJECT, &command},
         {NULL},
     };
 
     if (!json_read(body, fields, &error) || !form_read_env(env_object, &env, &error) ||
-        !read_limits(limits, &spec.limits, &error) || !read_metadata(metadata_object, &metadata, &error)) {
+        !read_limits(limits, &spec.limits, &error) || !read_metadata(metadata_object, &metadata, &error) ||
+        !read_first(command, &first, &error)) {
         call_respond_error(call, error);
         return;
     }
@@ -100,7 +115,7 @@ create(ApiCall *call, Json *body, void *data)
     spec.metadata = metadata;
     spec.lifetime_ms = timeout_s * 1000;
     spec.idle_ms = idle_s * 1000;
-    call_create_box(call, &spec, answer_created);
+    call_create_box(call, &spec, g_steal_pointer(&first), answer_created);
 }
 
 static void
@@ -316,7 +331,7 @@ delete_sandbox(ApiCall *call)
 
 const ApiRoute sandboxes_routes[] = {
     {"GET", "/api/v1/sandboxes", SCOPE_READ, 0, list_sandboxes},
-    {"POST", "/api/v1/sandboxes", SCOPE_BOX, 0, post_sandbox},
+    {"POST", "/api/v1/sandboxes", SCOPE_BOX, ROUTE_STREAM, post_sandbox},
     {"GET", "/api/v1/sandboxes/{id}", SCOPE_READ, 0, get_sandbox},
     {"DELETE", "/api/v1/sandboxes/{id}", SCOPE_BOX, 0, delete_sandbox},
     {"GET", "/api/v1/sandboxes/{id}/stats", SCOPE_READ, 0, get_stats},

@@ -43,7 +43,7 @@ create(ApiCall *call, Json *body, void *data)
     }
     spec.env = (const char *const *)env;
     spec.lifetime_ms = timeout_s * 1000;
-    call_create_box(call, &spec, answer_created);
+    call_create_box(call, &spec, NULL, answer_created);
 }
 
 static void

@@ -49,6 +49,7 @@ struct Box {
     BoxUnsaved unsaved;
     BoxOp op;
     GHashTable *commands; /* run -> CommandRow*: those whose end is not written */
+    GPtrArray *early;     /* CommandRow*: started before it was ready, not written yet; NULL: none */
     GArray *oom_asked;    /* guint32: runs that wait for an answer */
     guint oom_under_way;  /* how many of them the STAT under way answers */
     guint32 oom_kills;    /* the last value seen */
@@ -96,6 +97,8 @@ void box_storage_failed(Box *box, int error);
 /* Takes the fds that came with BOX; `commands` (of before a restart) may be NULL. */
 bool box_attach(Box *box, const KeeperAnswer *answer, const int fds[KEEPER_FDS], GPtrArray *commands,
                 GError **error);
+/* Starts of before it was ready: they follow its row. */
+void box_commands_flush(Box *box);
 /* Ends that could not be written. */
 void box_commands_again(Box *box);
 

@@ -67,15 +67,34 @@ started_done(void *data, const GError *error)
 }
 
 static void
+insert_row(Box *box, CommandRow *row)
+{
+    db_write(box->host->spec.db, started_work, started_done, command_job_new(box, row), command_job_free);
+}
+
+static void
 write_started(Box *box, CommandRow *row)
 {
-    CommandJob *job = command_job_new(box, row);
-
     g_hash_table_replace(box->commands, GUINT_TO_POINTER(row->run), command_row_ref(row));
     box->row.executions++;
     box->dirty = true;
     box->host->stats.runs_started++;
-    db_write(box->host->spec.db, started_work, started_done, job, command_job_free);
+    if (box->row.state != BOX_CREATING) {
+        insert_row(box, row);
+        return;
+    }
+    if (box->early == NULL)
+        box->early = g_ptr_array_new_with_free_func((GDestroyNotify)command_row_unref);
+    g_ptr_array_add(box->early, command_row_ref(row));
+}
+
+void
+box_commands_flush(Box *box)
+{
+    g_autoptr(GPtrArray) early = g_steal_pointer(&box->early);
+
+    for (guint i = 0; early != NULL && i < early->len; i++)
+        insert_row(box, early->pdata[i]);
 }
 
 static bool
@@ -128,6 +147,7 @@ write_ended(Box *box, CommandRow *row, const Run *run)
 {
     CommandJob *job = command_job_new(box, row);
 
+    box_commands_flush(box);
     job->end = *run_end(run);
     job->tests = dup_tests(run);
     job->ended_us = clock_wall_us();
@@ -322,11 +342,11 @@ check_usable(const Box *box, GError **error)
 
     if (box->row.state == BOX_PAUSED || box->op == BOX_OP_PAUSE)
         return err_set(error, ERR_CONFLICT, "the box '%s' is paused: resume it first", id);
-    if (box->row.state == BOX_CREATING)
+    if (box->row.state == BOX_CREATING && box->link == NULL)
         return err_set(error, ERR_CONFLICT, "the box '%s' is still being made", id);
     if (box->row.state == BOX_ERROR && !box->gone)
         return err_set(error, ERR_CONFLICT, "the box '%s' is in error: %s", id, box->row.reason);
-    if (box->row.state != BOX_READY)
+    if (box->row.state != BOX_READY && box->row.state != BOX_CREATING)
         return err_set(error, ERR_CONFLICT, "the box '%s' has ended or is being ended", id);
     if (box->host->closed || box->link == NULL)
         return err_set(error, ERR_UNAVAILABLE, "the keeper of the box '%s' is away", id);

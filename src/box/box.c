@@ -54,6 +54,7 @@ box_unref(Box *box)
     g_free(box->unsaved.actor);
     g_free(box->unsaved.data);
     g_hash_table_unref(box->commands);
+    g_clear_pointer(&box->early, g_ptr_array_unref);
     g_array_unref(box->oom_asked);
     host_unref(box->host);
     g_free(box);

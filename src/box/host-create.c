@@ -16,6 +16,7 @@
 
 typedef struct Caller {
     BoxCreatedFunc done;
+    void (*usable)(Box *box, void *data);
     void *data;
 } Caller;
 
@@ -145,6 +146,8 @@ create_settle(BoxCreate *c)
         create_succeeded(c);
     else if (!host->closed)
         create_failed(c);
+    if (!host->closed)
+        box_commands_flush(c->box);
     create_answer(c);
     if (!host->closed)
         pool_fill(host);
@@ -176,6 +179,16 @@ throw_away(Box *box)
     host_call_keeper(box->host, KEEPER_KILL, box, on_thrown_away, box_ref(box));
 }
 
+/* Only the first caller's: the others find it when it is ready. */
+static void
+tell_usable(const BoxCreate *c)
+{
+    const Caller *caller = &g_array_index(c->callers, Caller, 0);
+
+    if (caller->usable != NULL)
+        caller->usable(c->box, caller->data);
+}
+
 static void
 close_all(const int fds[KEEPER_FDS])
 {
@@ -203,6 +216,8 @@ on_made(const KeeperAnswer *answer, const int fds[KEEPER_FDS], const GError *err
         throw_away(box);
     } else if (!box_attach(box, answer, fds, NULL, &c->error)) {
         throw_away(box);
+    } else {
+        tell_usable(c);
     }
     create_settle(c);
 }
@@ -371,12 +386,16 @@ make(BoxHost *host, const BoxSpec *spec, Template *template, const KeeperLimits 
     if (facts.from_pool) {
         box->create->box_there = true;
         host->stats.from_pool++;
+        tell_usable(box->create);
     } else {
         host_fill_create(host, template, limits, box->row.id, &request);
         keeper_client_call(host->keeper, &request, on_made, box->create);
         FAILPOINT("box-create-sent");
     }
     write_row(box, spec->actor != NULL ? spec->actor : "coop");
+    /* The row of one of the pool says already that it is ready. */
+    if (facts.from_pool)
+        box_commands_flush(box);
 }
 
 /* True: a live box, or one being made, has this lease. */
@@ -439,7 +458,7 @@ host_create_waiting(BoxHost *host, const GError *error)
 void
 box_host_create(BoxHost *host, const BoxSpec *spec, BoxCreatedFunc done, void *data)
 {
-    Caller caller = {.done = done, .data = data};
+    Caller caller = {.done = done, .usable = spec->usable, .data = data};
     GError *error = NULL;
 
     if (!wish_check(spec, &error)) {

@@ -53,6 +53,10 @@ typedef struct BoxSpec {
     KeeperLimits limits;                              /* 0 in a field: the default */
     gint64 lifetime_ms, idle_ms;                      /* 0: the default */
     bool keep; /* at its end it is paused for `keep_rows_ms`, not destroyed */
+    /* A new box takes commands: before its row is written, and perhaps inside the call.  Whoever
+     * has a first one starts it here, and waits for `done` with everything else.  NULL: nobody;
+     * not called when the lease had the box. */
+    void (*usable)(Box *box, void *data);
 } BoxSpec;
 
 /* ERR_INVALID, ERR_NOT_FOUND (template), ERR_LIMIT (caps: 429), ERR_UNAVAILABLE (template not

@@ -107,6 +107,28 @@ def test_server_killed_while_creating(server, point):
 
 
 @needs_failpoints
+@pytest.mark.parametrize('point', CREATE + EXEC)
+def test_server_killed_while_creating_with_a_command(server, point):
+    witness = Witness(server)
+    server.restart(f'{point}:1')
+    body = {'lease': f'with {point}', 'command': {'command': COUNTS}}
+    server.try_('POST', API, body=body)
+    server.wait_killed()
+    server.restart()
+    witness.tell(b'after')
+    # What was begun is whole, or was never there.
+    for box in server.live() - {witness.box}:
+        commands = [c['id'] for c in server.get(f'{API}/{box}/commands')['commands']]
+        assert len(commands) <= 1
+        for command in commands:
+            check_counts(server, box, command)
+    again = server.ask('POST', API, body={**body, 'command': {'command': 'echo well', 'wait': True}})
+    assert again.status in (200, 201) and again.json['command']['stdout'] == 'well\n'
+    assert server.live() == {witness.box, again.json['id']}
+    witness.is_well()
+
+
+@needs_failpoints
 @pytest.mark.parametrize('point', EXEC)
 def test_server_killed_while_executing(server, point):
     witness = Witness(server)

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from boxserver import API
-from harness import check_error, wait_until
+from harness import Stream, check_error, wait_until
 
 MEMBERS = {'id', 'e2b_id', 'sandbox_id', 'name', 'template', 'template_hash', 'state', 'status', 'reason', 'owner',
            'agent_id', 'task_id', 'repo_url', 'lease', 'metadata', 'limits', 'degraded', 'executions', 'uptime', 'cost',
@@ -128,6 +128,52 @@ def test_a_lease_gets_its_box_back(boxes):
     assert fresh['id'] != first['id']
     for one in (other, strange, fresh):
         boxes.ask('DELETE', f'{API}/{one["id"]}')
+
+
+def test_a_first_command(boxes):
+    """One request for a box and a command in it: told at once, at its end, or by events."""
+    line = {'command': 'echo "$A out"; echo err >&2; exit 3'}
+    waited = boxes.create(env={'A': 'my'}, command={**line, 'wait': True})
+    assert set(waited) == MEMBERS | {'command'} and (waited['state'], waited['executions']) == ('ready', 1)
+    done = waited['command']
+    assert (done['stdout'], done['stderr'], done['end']['exit_code']) == ('my out\n', 'err\n', 3)
+    started = boxes.create(command={'argv': ['/bin/sh', '-c', 'read x; echo "$x"'], 'stdin': True})
+    at = f'{API}/{started["id"]}/commands/{started["command"]["id"]}'
+    assert started['command']['state'] == 'running' and started['command']['end'] is None
+    boxes.ask('POST', at + '/stdin?close=1', body=b'well')
+    assert boxes.output(started['id'], started['command']['id']).body == b'well\n'
+    with Stream(boxes, API, method='POST', body={'command': line}) as stream:
+        items = stream.until(lambda item: item['event'] == 'end')
+    assert [item['event'] for item in items[:2]] == ['sandbox', 'started']
+    streamed = items[0]['data']
+    assert set(streamed) == MEMBERS and items[1]['data']['id'] == done['id']
+    assert {(item['data']['stream'], item['data']['text']) for item in items[2:-1]} == {
+        ('stdout', ' out\n'), ('stderr', 'err\n')}
+    for box in (waited, started, streamed):
+        assert [c['id'] for c in boxes.get(f'{API}/{box["id"]}/commands')['commands']] == [done['id']]
+        boxes.ask('DELETE', f'{API}/{box["id"]}')
+
+
+def test_a_first_command_of_a_lease(boxes):
+    """It runs wherever the lease leads; repeated by a key it would run twice, so that is refused."""
+    first = boxes.create(lease='first', command={'command': 'echo 1 > /tmp/x', 'wait': True})
+    again = boxes.create(lease='first', command={'command': 'cat /tmp/x', 'wait': True}, status=200)
+    assert again['id'] == first['id'] and again['command']['stdout'] == '1\n'
+    assert again['command']['id'] != first['command']['id']
+    boxes.ask('DELETE', f'{API}/{first["id"]}')
+    twice = boxes.ask('POST', API, body={'command': {'command': 'true'}}, headers={'Idempotency-Key': 'x'})
+    check_error(boxes, twice, 400)
+
+
+def test_a_first_command_that_cannot_start(boxes):
+    """Nobody was told of the box: it goes with it."""
+    seq, before = boxes.last_seq(), ids(boxes.get(API))
+    check_error(boxes, boxes.ask('POST', API, body={'command': {'argv': ['true', 'x' * (65 << 10)]}}), 400)
+    wait_until(lambda: boxes.events(after=seq, kind='box.killed'), 'its end')
+    assert ids(boxes.get(API)) == before
+    none = boxes.create(command={'argv': ['/no/such'], 'wait': True})
+    assert none['command']['end']['exit_code'] == 127
+    boxes.ask('DELETE', f'{API}/{none["id"]}')
 
 
 def test_idempotency_key(boxes):
@@ -253,6 +299,8 @@ def test_metrics_and_health(boxes):
     {'limits': {'cpu': 0.001}}, {'limits': {'cpu': '1'}}, {'limits': {'memory_mb': 0}}, {'limits': {'memory_mb': 1 << 40}},
     {'limits': {'disk_mb': -1}}, {'limits': {'processes': 1}}, {'limits': {'inodes': 1}}, {'limits': {'memory_mb': 4000000}},
     {'metadata': []}, {'metadata': {'a': 'x' * 17000}}, {'env': {'A\nB=': ''}}, {'agent_id': ''}, {'agent_id': 'x' * 256},
+    {'command': 'true'}, {'command': {}}, {'command': {'argv': []}}, {'command': {'command': 'a', 'argv': ['a']}},
+    {'command': {'command': 'true', 'wait': 1}}, {'command': {'command': 'true', 'x': 1}},
     {'repo_url': 'x' * 2049}, {'name': 'tab\there'}, {'keep': 1}, {'idle_timeout': 0}, {'timeout': 90000}, [],
 ], ids=lambda b: json.dumps(b)[:40])
 def test_bad_creates(boxes, body):

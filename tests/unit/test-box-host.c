@@ -120,6 +120,105 @@ test_create_waits_for_the_row(void)
     g_assert_nonnull(made.box);
 }
 
+/* A create whose caller starts a command as soon as the box takes one. */
+typedef struct First {
+    Made made;   /* first: what the host hands back */
+    guint32 run; /* 0: not started */
+} First;
+
+static void
+start_first(Box *box, void *data)
+{
+    static const char *const argv[] = {"true", NULL};
+    RunSpec spec = {.argv = argv, .user = "", .cwd = ""};
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Run) run = box_start(box, &spec, "key:k1", &error);
+
+    g_assert_no_error(error);
+    ((First *)data)->run = run_id(run);
+}
+
+static const BoxSpec with_first = {.owner = "k1", .actor = "key:k1", .usable = start_first};
+
+/* The command runs while the store still waits at the gate. */
+static void
+begin_first(World *w, StoreGate *gate, First *ret_first)
+{
+    ret_first->run = 0;
+    db_write(w->store->db, store_gate_work, NULL, gate, NULL);
+    store_gate_wait(gate);
+    world_begin(w, &with_first, &ret_first->made);
+    while (ret_first->run == 0)
+        g_main_context_iteration(NULL, TRUE);
+    g_assert_false(ret_first->made.done);
+}
+
+static void
+check_first(World *w)
+{
+    First first;
+    StoreGate gate = {0};
+    BoxInfo info;
+
+    begin_first(w, &gate, &first);
+    store_gate_open(&gate);
+    world_settle(w);
+    g_assert_no_error(first.made.error);
+    box_info(first.made.box, &info);
+    g_assert_cmpuint(info.executions, ==, 1);
+    g_autoptr(Json) commands = world_commands(w, info.id);
+    g_autofree char *events = world_events(w, info.id);
+
+    g_assert_cmpuint(json_array_size(commands), ==, 1);
+    g_assert_cmpstr(events, ==, "box.created box.ready command.started");
+    made_clear(&first.made);
+}
+
+static void
+test_first_command(void)
+{
+    g_autoptr(World) w = world_new();
+
+    check_first(w);
+}
+
+/* Its end does not overtake its start. */
+static void
+test_first_command_ends_first(void)
+{
+    g_autoptr(World) w = world_new();
+    First first;
+    StoreGate gate = {0};
+
+    begin_first(w, &gate, &first);
+    const char *id = fake_keeper_last(KEEPER_CREATE)->box;
+
+    fake_run_end(fake_link_of(id), first.run, RUN_EXIT, 3);
+    store_gate_open(&gate);
+    world_settle(w);
+    g_assert_nonnull(first.made.box);
+    g_autofree char *events = world_events(w, id);
+
+    g_assert_cmpstr(events, ==, "box.created command.started command.ended box.ready");
+    made_clear(&first.made);
+}
+
+static void
+test_first_command_store_refuses(void)
+{
+    g_autoptr(World) w = world_new();
+    First first;
+    StoreGate gate = {0};
+
+    refuse_rows(w);
+    begin_first(w, &gate, &first);
+    store_gate_open(&gate);
+    world_settle(w);
+    g_assert_nonnull(first.made.error);
+    g_assert_cmpuint(fake_keeper_live(), ==, 0);
+    made_clear(&first.made);
+}
+
 static void
 test_keeper_refuses(void)
 {
@@ -381,6 +480,14 @@ test_pool(void)
 }
 
 static void
+test_pool_first_command(void)
+{
+    g_autoptr(World) w = pool_world(2);
+
+    check_first(w);
+}
+
+static void
 test_pool_fits_only(void)
 {
     g_autoptr(World) w = pool_world(1);
@@ -551,6 +658,9 @@ main(int argc, char **argv)
     g_test_add_func("/host/create", test_create);
     g_test_add_func("/host/create/side-by-side", test_create_side_by_side);
     g_test_add_func("/host/create/waits-for-the-row", test_create_waits_for_the_row);
+    g_test_add_func("/host/create/first", test_first_command);
+    g_test_add_func("/host/create/first/ends-first", test_first_command_ends_first);
+    g_test_add_func("/host/create/first/store-refuses", test_first_command_store_refuses);
     g_test_add_func("/host/create/keeper-refuses", test_keeper_refuses);
     g_test_add_func("/host/create/store-refuses", test_store_refuses);
     g_test_add_func("/host/create/refusals", test_refusals);
@@ -561,6 +671,7 @@ main(int argc, char **argv)
     g_test_add_func("/host/lease/joined", test_lease_is_joined);
     g_test_add_func("/host/lease/after-restart", test_lease_after_restart);
     g_test_add_func("/host/pool", test_pool);
+    g_test_add_func("/host/pool/first", test_pool_first_command);
     g_test_add_func("/host/pool/fits-only", test_pool_fits_only);
     g_test_add_func("/host/pool/waits-for-callers", test_pool_waits_for_callers);
     g_test_add_func("/host/pool/never-twice", test_pool_never_gives_twice);
