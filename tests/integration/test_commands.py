@@ -432,6 +432,17 @@ def test_a_kill_right_after_the_start(boxes, shared_box):
         assert boxes.ended(shared_box, n)['end']['signal'] == signal.SIGKILL
 
 
+def test_a_box_that_never_said_a_word(boxes):
+    with boxes.box() as box:
+        silent = boxes.run(box, 'true')['id']
+        uuid = boxes.get(f'{API}/{box}')['id']
+    for path in ('', '?stream=stderr'):
+        answer = boxes.ask('GET', f'{API}/{uuid}/commands/{silent}/output{path}')
+        assert (answer.status, answer.body) == (200, b'')
+    with boxes.feed(uuid, silent) as feed:
+        assert [e['event'] for e in feed.until(is_end)] == ['end']
+
+
 # ---- results of tests ----
 
 def names_that_fail(n):
