@@ -61,6 +61,7 @@ struct Box {
     bool seen;    /* the LIST under way named it */
     bool pooled;  /* nobody's yet: no row, not in the table */
     bool kept;    /* its time was over, and it was paused */
+    bool warned;  /* it was told that its time will be over */
     bool dirty;   /* the row is behind */
     bool probing;
 };

@@ -70,6 +70,25 @@ expire(Box *box, BoxDue due, gint64 now_us)
         box_stop(box, BOX_TERMINATED, "expired", box->kept ? "box.killed" : "box.expired", "coop");
 }
 
+/* Once for each end that comes near; use and renewal move it away again. */
+static void
+warn(Box *box, gint64 now_us, bool frozen)
+{
+    gint64 end_us = box_life_end_us(&box->row.life, frozen);
+    bool near = now_us >= box_life_warn_us(&box->row.life, frozen);
+
+    if (near && !box->warned && !box->kept) {
+        char at[CLOCK_ISO_LEN + 1];
+
+        clock_format_iso(clock_wall_us() + (end_us - now_us), at);
+        box_save(box, "box.warned", "coop",
+                 json_pack("{s:s, s:s}", "reason", end_us == box->row.life.deadline_us ? "deadline" : "idle",
+                           "expires_at", at),
+                 NULL, NULL);
+    }
+    box->warned = near;
+}
+
 /* ---- the tick ---- */
 
 static void
@@ -87,6 +106,7 @@ tick_box(Box *box, void *data)
     if (usable && box->op == BOX_OP_NONE) {
         BoxDue due = box_life_due(&box->row.life, now_us, frozen);
 
+        warn(box, now_us, frozen);
         if (due != BOX_DUE_NOT)
             expire(box, due, now_us);
         else if (ready && box->link_closed_us != 0 && now_us - box->link_closed_us > BOX_BROKEN_US)

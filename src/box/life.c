@@ -3,6 +3,9 @@
 
 #include "box/host.h"
 
+/* The shortest is longer than a tick, so that the warning comes first. */
+enum { WARN_PART = 4, WARN_MIN_MS = 2500, WARN_MAX_MS = 60 * 1000 };
+
 static gint64
 us(gint64 ms)
 {
@@ -53,4 +56,13 @@ gint64
 box_life_end_us(const BoxLife *life, bool paused)
 {
     return paused ? life->deadline_us : MIN(life->deadline_us, life->used_us + us(life->idle_ms));
+}
+
+gint64
+box_life_warn_us(const BoxLife *life, bool paused)
+{
+    gint64 end_us = box_life_end_us(life, paused);
+    gint64 span_ms = end_us == life->deadline_us ? life->lifetime_ms : life->idle_ms;
+
+    return end_us - us(CLAMP(span_ms / WARN_PART, WARN_MIN_MS, WARN_MAX_MS));
 }

@@ -22,5 +22,7 @@ bool box_life_renew(BoxLife *life, gint64 now_us, gint64 lifetime_ms);
 void box_life_touch(BoxLife *life, gint64 now_us);
 /* A paused box is not idle: somebody put it aside. */
 BoxDue box_life_due(const BoxLife *life, gint64 now_us, bool paused);
+/* When it is to be told of: some seconds of a short life, a minute of a long one before its end. */
+gint64 box_life_warn_us(const BoxLife *life, bool paused);
 /* When it will be over if nobody touches it. */
 gint64 box_life_end_us(const BoxLife *life, bool paused);

@@ -52,7 +52,7 @@ test_idle(void)
     g_assert_false(fake_keeper_has(quiet_id));
     g_autofree char *events = world_events(w, quiet_id);
 
-    g_assert_cmpstr(events, ==, "box.created box.ready box.expired");
+    g_assert_cmpstr(events, ==, "box.created box.ready box.warned box.expired");
 }
 
 static void
@@ -69,6 +69,40 @@ test_deadline(void)
     g_assert_nonnull(box_host_find(w->host, id, NULL));
     world_tick(w, 1); /* however busy it was */
     assert_row(w, id, "terminated", "expired");
+}
+
+/* Once, and again when use or renewal have moved the end away. */
+static void
+test_warning(void)
+{
+    g_autoptr(World) w = world_new();
+    g_autofree char *idle = id_of(world_box(w, "k1"));
+    g_autofree char *brief = id_of(box_of(w, &(BoxSpec){.owner = "k1", .lifetime_ms = 8000}));
+    g_autofree char *briefest = id_of(box_of(w, &(BoxSpec){.owner = "k1", .lifetime_ms = 1000}));
+    const struct {
+        const char *id;
+        int seconds; /* further on */
+        bool touch;
+        guint warnings; /* by then */
+    } steps[] = {
+        {briefest, 0, false, 1}, {brief, 5, false, 0},          {brief, 1, false, 1}, {brief, 1, false, 1},
+        {idle, 0, false, 0},     {idle, 28 * MINUTE, false, 0}, {idle, 53, false, 1}, {idle, 1, true, 1},
+        {idle, 2, false, 1},     {idle, 28 * MINUTE, false, 1}, {idle, 59, false, 2}, {idle, 1, false, 2},
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(steps); i++) {
+        world_tick(w, steps[i].seconds);
+        g_autofree char *events = world_events(w, steps[i].id);
+        g_auto(GStrv) parts = g_strsplit(events, "box.warned", -1);
+
+        g_test_message("step %d: %s", (int)i, events);
+        g_assert_cmpuint(g_strv_length(parts) - 1, ==, steps[i].warnings);
+        if (steps[i].touch)
+            box_touch(box_host_find(w->host, steps[i].id, NULL));
+    }
+    world_tick(w, MINUTE);
+    assert_row(w, idle, "terminated", "expired");
+    assert_row(w, brief, "terminated", "expired");
 }
 
 static void
@@ -169,7 +203,9 @@ test_keep(void)
     assert_row(w, id, "terminated", "expired");
     g_autofree char *events = world_events(w, id);
 
-    g_assert_cmpstr(events, ==, "box.created box.ready box.expired box.resumed box.expired box.killed");
+    g_assert_cmpstr(
+        events, ==,
+        "box.created box.ready box.warned box.expired box.resumed box.warned box.expired box.killed");
 }
 
 static void
@@ -525,6 +561,7 @@ main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/life/idle", test_idle);
     g_test_add_func("/life/deadline", test_deadline);
+    g_test_add_func("/life/warning", test_warning);
     g_test_add_func("/life/wall-clock", test_wall_clock);
     g_test_add_func("/life/deadline-after-restart", test_deadline_after_restart);
     g_test_add_func("/life/renew", test_renew);
