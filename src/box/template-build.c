@@ -22,7 +22,7 @@ enum { BUILDER_LINE_MAX = 128 * 1024, SUFFIX_BYTES = 4 };
 
 struct TemplateBuild {
     TemplateBuildSpec spec;
-    char *folder, *sudo, *name;
+    char *folder, *sudo, *sudo_hash, *name;
     Catalogue *catalogue;
     GPtrArray *chain;  /* Recipe of the catalogue, root first */
     guint at;          /* in the chain */
@@ -299,7 +299,7 @@ go_on(TemplateBuild *b)
         bool last = b->at == b->chain->len - 1;
 
         g_free(b->key);
-        b->key = template_key(b->chain->pdata[b->at], lowers);
+        b->key = template_key(b->chain->pdata[b->at], lowers, b->sudo_hash);
         TemplateLayer *layer = last && b->spec.again ? NULL : template_layer_find(b->folder, b->key);
         if (layer == NULL) {
             if (!spawn(b, lowers, &error)) {
@@ -337,6 +337,7 @@ template_build_new(const TemplateBuildSpec *spec, GPtrArray *chain)
     b->spec = *spec;
     b->folder = g_strdup(spec->folder);
     b->sudo = g_strdup(spec->sudo);
+    b->sudo_hash = g_strdup(spec->sudo_hash);
     b->name = g_strdup(spec->name);
     b->catalogue = catalogue_ref(spec->catalogue);
     b->chain = g_ptr_array_ref(chain);
@@ -367,7 +368,7 @@ template_build_free(TemplateBuild *b)
     g_ptr_array_unref(b->chain);
     catalogue_unref(b->catalogue);
     g_clear_error(&b->error);
-    char *texts[] = {b->folder, b->sudo, b->name, b->key, b->step, b->line};
+    char *texts[] = {b->folder, b->sudo, b->sudo_hash, b->name, b->key, b->step, b->line};
     for (size_t i = 0; i < G_N_ELEMENTS(texts); i++)
         g_free(texts[i]);
     g_free(b);

@@ -86,7 +86,7 @@ contents_of(const Recipe *recipe)
 }
 
 char *
-template_key(const Recipe *recipe, const char *const *lowers)
+template_key(const Recipe *recipe, const char *const *lowers, const char *sudo)
 {
     g_autoptr(Json) all = contents_of(recipe);
     g_autofree char *id = g_get_os_info(G_OS_INFO_KEY_ID);
@@ -96,7 +96,7 @@ template_key(const Recipe *recipe, const char *const *lowers)
     json_object_set_new(all, "lowers", array_of((char *const *)(guintptr)lowers));
     json_object_set_new(all, "env", array_of(recipe->env));
     json_object_set_new(all, "format", json_integer(BUILD_FORMAT));
-    json_object_set_new(all, "sudo", json_boolean(recipe->sudo == RECIPE_ON));
+    set_text(all, "sudo", recipe->sudo == RECIPE_ON ? sudo : NULL);
     set_text(all, "machine", uname(&name) == 0 ? name.machine : "");
     set_text(all, "system", id);
     set_text(all, "release", version);

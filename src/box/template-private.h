@@ -33,8 +33,9 @@ typedef struct TemplateBuilder {
 
 /* ---- template-plan.c ---- */
 
-/* Everything that goes into a layer, hashed; `lowers` top first, NULL-terminated. */
-char *template_key(const Recipe *recipe, const char *const *lowers);
+/* Everything that goes into a layer, hashed; `lowers` top first, NULL-terminated; `sudo`: the
+ * hash of the program that is put into those that have it. */
+char *template_key(const Recipe *recipe, const char *const *lowers, const char *sudo);
 /* For the builder; the caller adds folder and work. */
 Json *template_plan(GPtrArray *chain, guint i, const char *key, const char *const *lowers, bool fresh);
 
@@ -64,7 +65,7 @@ typedef struct TemplateBuild TemplateBuild;
 typedef struct TemplateBuildSpec {
     TemplateStore *store;
     Loop *loop;
-    const char *folder, *sudo;
+    const char *folder, *sudo, *sudo_hash;
     const TemplateBuilder *builder; /* outlives the build */
     Catalogue *catalogue;           /* a reference is taken */
     const char *name;

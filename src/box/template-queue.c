@@ -177,7 +177,7 @@ is_current(TemplateStore *s, GPtrArray *chain, const TemplateFull *full)
         for (guint k = 0; k < layers->len; k++)
             lowers[k] = ((const TemplateLayer *)layers->pdata[k])->hash;
         g_free(key);
-        key = template_key(chain->pdata[i], lowers);
+        key = template_key(chain->pdata[i], lowers, s->sudo_hash);
         TemplateLayer *layer = template_layer_find(s->folder, key);
         if (layer == NULL)
             return false;
@@ -214,6 +214,7 @@ enqueue(TemplateStore *s, const char *name, bool again, GPtrArray *chain, GError
                                     .folder = s->folder,
                                     .builder = &s->builder,
                                     .sudo = s->sudo,
+                                    .sudo_hash = s->sudo_hash,
                                     .catalogue = s->catalogue,
                                     .name = name,
                                     .again = again,

@@ -143,6 +143,18 @@ store_drop(TemplateStore *s, TemplateFull *full)
 
 /* ---- life ---- */
 
+/* Of what the program is; "": there is none, and templates have none then. */
+static char *
+hash_program(const char *path)
+{
+    g_autofree char *bytes = NULL;
+    gsize n = 0;
+
+    if (!g_file_get_contents(path, &bytes, &n, NULL))
+        return g_strdup("");
+    return g_compute_checksum_for_data(G_CHECKSUM_SHA256, (const guchar *)bytes, n);
+}
+
 TemplateStore *
 template_store_new(const TemplateStoreSpec *spec, GError **error)
 {
@@ -159,6 +171,7 @@ template_store_new(const TemplateStoreSpec *spec, GError **error)
     s->catalogues = g_strdupv((char **)(guintptr)spec->catalogues);
     s->builder = (TemplateBuilder){g_strdup(spec->builder), spec->space_fd};
     s->sudo = g_build_filename(beside, "coop-sudo", NULL);
+    s->sudo_hash = hash_program(s->sudo);
     s->changed = spec->changed;
     s->ctx = spec->ctx;
     s->built = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
@@ -206,6 +219,7 @@ template_store_free(TemplateStore *s)
     g_free(s->folder);
     g_free(s->builder.path);
     g_free(s->sudo);
+    g_free(s->sudo_hash);
     g_free(s);
 }
 

@@ -5,7 +5,7 @@
 /* The inside of the store, for its own files. */
 struct TemplateStore {
     Loop *loop;
-    char *folder, *sudo;
+    char *folder, *sudo, *sudo_hash;
     TemplateBuilder builder;
     char **catalogues;
     Catalogue *catalogue;

@@ -209,9 +209,10 @@ serve_templates_begin(ServeTemplates *s, Api *api, bool has_boxes)
     s->api = api;
     if (!has_boxes)
         template_store_collect(s->store);
-    if (g_strcmp0(state, "built") == 0 || !s->config->templates_build)
+    if (!s->config->templates_build)
         return;
     if (state == NULL)
         log_warn("templates", "the default template is not in the catalogue", log_str("name", name));
+    /* Also one that is there: its recipe, or a program of ours in it, may be another than then. */
     template_store_build(s->store, name, false, NULL, NULL, NULL);
 }

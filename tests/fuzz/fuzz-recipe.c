@@ -21,7 +21,7 @@ static void
 on_recipe(Recipe *r, void *data)
 {
     static const char *const lowers[] = {NULL};
-    g_autofree char *key = template_key(r, lowers);
+    g_autofree char *key = template_key(r, lowers, "");
 
     g_assert_true(recipe_name_is_valid(r->name));
     g_assert_true((r->root == NULL) != (r->from == NULL));

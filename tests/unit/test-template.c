@@ -338,12 +338,18 @@ test_catalogue(void)
 /* ---- hashes and records ---- */
 
 static char *
-key_of(const char *text, const char *lower)
+key_with(const char *text, const char *lower, const char *sudo)
 {
     const char *const lowers[] = {lower, NULL};
     g_autoptr(Recipe) recipe = read_one(text);
 
-    return template_key(recipe, lowers);
+    return template_key(recipe, lowers, sudo);
+}
+
+static char *
+key_of(const char *text, const char *lower)
+{
+    return key_with(text, lower, "5d");
 }
 
 static void
@@ -380,6 +386,13 @@ test_key(void)
         g_autofree char *other = key_of(others[i], "aaa");
 
         g_assert_cmpstr(key, !=, other);
+    }
+    for (int i = 0; i < 2; i++) {
+        const char *text = i == 0 ? "root: debian\nsudo: true\n" : "root: debian\n";
+        g_autofree char *one = key_with(text, "aaa", "5d");
+        g_autofree char *other = key_with(text, "aaa", "5e");
+
+        g_assert_cmpint(strcmp(one, other) != 0, ==, i == 0);
     }
 }
 
