@@ -73,7 +73,10 @@ static void
 create_answer(BoxCreate *c)
 {
     Box *box = c->error == NULL ? c->box : NULL;
+    Told *told = c->box->host->load.callers;
 
+    if (box != NULL && told != NULL)
+        told_add(told, box->row.id, box->row.life.born_us);
     c->box->create = NULL;
     for (guint i = 0; i < c->callers->len; i++) {
         const Caller *caller = &g_array_index(c->callers, Caller, i);

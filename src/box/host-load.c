@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* After a restart: rows say which boxes there were, the keeper's LIST which there are.
  *
- *   row and box        adopted: the channel comes back, and with it what commands did meanwhile
+ *   row and box        adopted: the channel comes back, and with it what commands did meanwhile;
+ *                      interrupted, if it was made for a caller who was never told of it
  *   row, box is GONE   ended, with its reason
  *   row, no box        error: lost; interrupted, if it was never finished or the machine was
  *                      started anew; or what had been decided before the restart
@@ -125,6 +126,17 @@ load_done(void *data, const GError *error)
     start_keeper(host);
 }
 
+static void
+open_told(BoxHost *host)
+{
+    g_autofree char *path = g_build_filename(host->spec.home, "told", NULL);
+    g_autoptr(GError) error = NULL;
+
+    host->load.callers = told_open(path, clock_mono_us(), &error);
+    if (host->load.callers == NULL)
+        log_warn("box", "boxes that nobody was told of will not be found", log_gerror(error));
+}
+
 void
 box_host_load(BoxHost *host, DbDone done, void *data)
 {
@@ -142,6 +154,7 @@ box_host_load(BoxHost *host, DbDone done, void *data)
         host->load.boot_id = g_strdup("unknown");
     if (!path_make_private_dir(logs, 0700, &error))
         log_warn("box", "no folder for logs", log_gerror(error));
+    open_told(host);
     db_write(host->spec.db, load_work, load_done, job, load_job_free);
 }
 
@@ -151,6 +164,7 @@ host_load_clear(BoxHost *host)
     g_clear_pointer(&host->load.commands, g_hash_table_unref);
     g_clear_pointer(&host->load.unknown, g_ptr_array_unref);
     g_clear_pointer(&host->load.boot_id, g_free);
+    g_clear_pointer(&host->load.callers, told_close);
 }
 
 /* ---- a box that is there ---- */
@@ -172,13 +186,22 @@ hold_template(Box *box)
     box->template = template_store_find(box->host->spec.templates, box->row.facts.template_hash);
 }
 
+/* Or can find it: by the words it asked with. */
+static bool
+was_told(const Box *box)
+{
+    const Told *told = box->host->load.callers;
+
+    return box->row.facts.lease != NULL || told == NULL || told_has(told, box->row.id, box->row.life.born_us);
+}
+
 /* The keeper knows better than a row that was not written in time. */
 static void
 follow_keeper(Box *box, const KeeperAnswer *answer)
 {
     BoxState state = box->row.state;
 
-    if (state == BOX_CREATING) {
+    if (state == BOX_CREATING && was_told(box)) {
         box_set_state(box, BOX_READY, NULL);
         box_save(box, "box.ready", "coop", NULL, NULL, NULL);
     } else if (state == BOX_READY && answer->frozen != 0) {
@@ -260,6 +283,17 @@ on_keeper_gone(const KeeperAnswer *answer, void *ctx)
         box_gone(box, answer);
 }
 
+/* It was made, or taken from the pool, whose row is written as ready, for a caller who was not
+ * told of it. */
+static bool
+is_nobodys(const Box *box)
+{
+    const BoxRow *row = &box->row;
+
+    return (row->state == BOX_CREATING || (row->state == BOX_READY && row->facts.from_pool)) &&
+           !was_told(box);
+}
+
 static void
 judge(Box *box, void *data)
 {
@@ -273,6 +307,8 @@ judge(Box *box, void *data)
         box_vanished(box, BOX_ERROR, interrupted ? "interrupted" : "lost");
     } else if (box->ending.reason != NULL) {
         box_send_kill(box);
+    } else if (is_nobodys(box)) {
+        box_stop(box, BOX_ERROR, "interrupted", "box.failed", "coop");
     } else if (!host->load.listed) {
         host_call_keeper(host, KEEPER_STAT, box, on_first_stat, box_ref(box));
     }

@@ -2,6 +2,7 @@
 #pragma once
 #include "box/box-private.h"
 #include "box/host.h"
+#include "box/told.h"
 #include "box/wish.h"
 
 enum {
@@ -34,6 +35,7 @@ typedef struct HostLoad {
     GQueue waiting;       /* creates */
     GPtrArray *unknown;   /* char*: boxes of the LIST under way that nobody knows; NULL: none */
     GHashTable *commands; /* box id -> GPtrArray of CommandRow*, for adoption */
+    Told *callers;        /* who was answered; NULL: not known */
 } HostLoad;
 
 struct BoxHost {

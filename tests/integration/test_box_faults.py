@@ -129,6 +129,21 @@ def test_server_killed_while_creating_with_a_command(server, point):
 
 
 @needs_failpoints
+@pytest.mark.parametrize('point', CREATE)
+def test_nobody_is_left_with_a_box_he_never_heard_of(server, point):
+    """Without words to find it by, what was made for the caller ends with the next start."""
+    witness = Witness(server)
+    server.restart(f'{point}:1')
+    assert server.try_('POST', API, body={}) is None
+    server.wait_killed()
+    server.restart()
+    wait_until(lambda: server.live() == {witness.box}, 'the end of what nobody knows')
+    for one in server.get(f'{API}?ended=1')['sandboxes']:
+        assert one['state'] == 'terminated' or one['reason'] == 'interrupted', one
+    witness.is_well()
+
+
+@needs_failpoints
 @pytest.mark.parametrize('point', EXEC)
 def test_server_killed_while_executing(server, point):
     witness = Witness(server)

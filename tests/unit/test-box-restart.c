@@ -331,6 +331,59 @@ test_what_rows_say(void)
     }
 }
 
+/* The server was killed when row and box were there and the caller had not heard: only by the words
+ * of a lease can anybody find it. */
+static void
+test_untold(void)
+{
+    static const struct {
+        const char *lease, *state, *reason;
+    } cases[] = {{NULL, "error", "interrupted"}, {"words", "ready", NULL}};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(World) w = world_new();
+        g_auto(Made) made = {0};
+
+        fake_keeper_hold(KEEPER_CREATE);
+        world_begin(w, &(BoxSpec){.owner = "k1", .lease = cases[i].lease}, &made);
+        world_settle(w);
+        g_autofree char *id = g_strdup(fake_keeper_last(KEEPER_CREATE)->box);
+
+        assert_row(w, id, "creating", NULL);
+        g_clear_pointer(&w->host, box_host_free);
+        fake_keeper_add(id);
+        world_start(w);
+        world_load(w);
+        world_settle(w);
+        assert_row(w, id, cases[i].state, cases[i].reason);
+        g_assert_cmpint(fake_keeper_has(id), ==, cases[i].lease != NULL);
+    }
+}
+
+/* A box of the pool has its row at once. */
+static void
+test_untold_of_the_pool(void)
+{
+    g_autoptr(World) w = world_new();
+    g_autofree char *told = id_of(world_box(w, "k1"));
+    g_autofree char *untold = g_strdup("aaaaaaaaaaaaaaaaaaaa");
+    g_autofree char *rename = g_strdup_printf("UPDATE sandboxes SET e2b_id = '%s', from_pool = 1", untold);
+
+    for (int i = 0; i < 2; i++) {
+        world_restart(w);
+        assert_row(w, told, "ready", NULL);
+        g_assert_true(store_write_sql(w->store->db, "UPDATE sandboxes SET from_pool = 1", NULL));
+    }
+    g_clear_pointer(&w->host, box_host_free);
+    g_assert_true(store_write_sql(w->store->db, rename, NULL));
+    fake_keeper_add(untold);
+    world_start(w);
+    world_load(w);
+    world_settle(w);
+    assert_row(w, untold, "error", "interrupted");
+    g_assert_cmpuint(fake_keeper_live(), ==, 0);
+}
+
 static void
 test_reboot(void)
 {
@@ -532,6 +585,8 @@ main(int argc, char **argv)
     g_test_add_func("/restart/found-run", test_found_run);
     g_test_add_func("/restart/list", test_what_the_list_says);
     g_test_add_func("/restart/rows", test_what_rows_say);
+    g_test_add_func("/restart/untold", test_untold);
+    g_test_add_func("/restart/untold-of-the-pool", test_untold_of_the_pool);
     g_test_add_func("/restart/reboot", test_reboot);
     g_test_add_func("/restart/keeper-away", test_keeper_away_at_start);
     g_test_add_func("/restart/keeper-comes-back", test_keeper_comes_back);
