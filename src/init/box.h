@@ -73,8 +73,8 @@ typedef enum WatchKind {
 bool box_watch(Box *box, int op, int fd, uint32_t events, uint64_t data);
 uint64_t watch_data(WatchKind kind, uint32_t slot, uint32_t id);
 
-/* hear.c: one packet from the server. */
-void box_hear(Box *box, size_t n);
+/* hear.c: one packet from the server, with the descriptor that came along, or -1. */
+void box_hear(Box *box, size_t n, int fd);
 /* say.c: sends what is owed until the channel is full. */
 void box_say(Box *box);
 

@@ -12,7 +12,13 @@
 #include "init/builtin.h"
 #include "init/decimal.h"
 
-enum { COPY_BYTES = 128 * 1024, MODE_MAX = 07777, MODE_DEFAULT = 0644, TEMP_NAME = 32 };
+enum {
+    COPY_BYTES = 128 * 1024,
+    SPLICE_BYTES = 1 << 20,
+    MODE_MAX = 07777,
+    MODE_DEFAULT = 0644,
+    TEMP_NAME = 32
+};
 
 int
 builtin_stat(const char *const *args)
@@ -25,13 +31,38 @@ builtin_stat(const char *const *args)
     return entry_write(AT_FDCWD, args[0], &st);
 }
 
+static size_t
+at_most(uint64_t left, size_t max)
+{
+    return left < max ? (size_t)left : max;
+}
+
+/* Both ends of a transfer are pipes, so bytes are moved without a look at them.  *left is what is
+ * still to come; where a file system cannot do it that is all, and copying goes on from there. */
+static int
+splice_out(int fd, uint64_t *offset, uint64_t *left)
+{
+    while (*left > 0) {
+        loff_t at = (loff_t)*offset;
+        ssize_t n = splice(fd, &at, STDOUT_FILENO, NULL, at_most(*left, SPLICE_BYTES), SPLICE_F_MOVE);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return errno == EINVAL ? 0 : errno;
+        *offset += (uint64_t)n;
+        *left = n > 0 ? *left - (uint64_t)n : 0;
+    }
+    return 0;
+}
+
 static int
 copy_out(int fd, uint64_t offset, uint64_t length)
 {
     char bytes[COPY_BYTES];
 
     while (length > 0) {
-        ssize_t n = pread(fd, bytes, length < sizeof bytes ? (size_t)length : sizeof bytes, (off_t)offset);
+        ssize_t n = pread(fd, bytes, at_most(length, sizeof bytes), (off_t)offset);
         int e = n > 0 ? file_write_all(STDOUT_FILENO, bytes, (size_t)n) : 0;
 
         if (n < 0 || e != 0)
@@ -57,7 +88,27 @@ builtin_read(const char *const *args)
     if (fd < 0)
         return errno;
     int e = entry_write(AT_FDCWD, args[0], &st);
+    if (e == 0)
+        e = splice_out(fd, &offset, &length);
     return e != 0 ? e : copy_out(fd, offset, length);
+}
+
+/* As splice_out(); *ret_over: input has ended. */
+static int
+splice_in(int fd, uint64_t *left, bool *ret_over)
+{
+    *ret_over = false;
+    while (*left > 0 && !*ret_over) {
+        ssize_t n = splice(STDIN_FILENO, NULL, fd, NULL, at_most(*left, SPLICE_BYTES), SPLICE_F_MOVE);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return errno == EINVAL ? 0 : errno;
+        *left -= (uint64_t)n;
+        *ret_over = n == 0;
+    }
+    return 0;
 }
 
 /* Takes input until its end or `length`. */
@@ -66,9 +117,13 @@ copy_in(int fd, uint64_t length, bool exact)
 {
     char bytes[COPY_BYTES];
     uint64_t left = length;
+    bool over;
+    int failed = splice_in(fd, &left, &over);
 
+    if (failed != 0 || over)
+        return failed != 0 ? failed : exact ? EPIPE : 0;
     while (left > 0) {
-        ssize_t n = read(STDIN_FILENO, bytes, left < sizeof bytes ? (size_t)left : sizeof bytes);
+        ssize_t n = read(STDIN_FILENO, bytes, at_most(left, sizeof bytes));
 
         if (n < 0 && errno == EINTR)
             continue;

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "init/box.h"
 #include "init/init.h"
@@ -43,7 +44,7 @@ refuse(const FrameHead *head, FrameStage stage, int error)
 }
 
 static void
-on_start(Box *box, const FrameHead *head, void *payload)
+on_start(Box *box, const FrameHead *head, void *payload, int *fd)
 {
     /* A server that came back may not know whether it had asked. */
     if (find_run(box, head->run) != NULL)
@@ -55,8 +56,10 @@ on_start(Box *box, const FrameHead *head, void *payload)
         refuse(head, FAIL_FRAME, EINVAL);
     else if (box->stop != STOP_NOT)
         refuse(head, FAIL_LIMIT, ESHUTDOWN);
+    else if ((box->start.flags & (START_IN_FD | START_OUT_FD)) != 0 && *fd < 0)
+        refuse(head, FAIL_FRAME, EBADF);
     else
-        run_begin(run, head->run, &box->start, now_us());
+        run_begin(run, head->run, &box->start, fd, now_us());
 }
 
 static void
@@ -172,8 +175,8 @@ on_shutdown(Box *box)
     }
 }
 
-void
-box_hear(Box *box, size_t n)
+static void
+hear_frame(Box *box, size_t n, int *fd)
 {
     FrameHead head;
     uint8_t *payload = box->packet + sizeof head;
@@ -185,11 +188,19 @@ box_hear(Box *box, size_t n)
     if (head.type == FRAME_HELLO)
         on_hello(box, &head, payload);
     else if (head.type == FRAME_START)
-        on_start(box, &head, payload);
+        on_start(box, &head, payload, fd);
     else if (head.type == FRAME_CONNECT)
         on_connect(box, &head);
     else if (head.type == FRAME_SHUTDOWN)
         on_shutdown(box);
     else if (run != NULL)
         on_run_frame(run, &head, payload);
+}
+
+void
+box_hear(Box *box, size_t n, int fd)
+{
+    hear_frame(box, n, &fd);
+    if (fd >= 0)
+        close(fd);
 }

@@ -85,10 +85,12 @@ static void
 hear(Box *box)
 {
     for (int i = 0; i < PACKETS_MAX; i++) {
-        ssize_t n = channel_recv(INIT_CHANNEL_FD, box->packet, sizeof box->packet, NULL, NULL);
+        int fd = -1;
+        size_t n_fds = 1;
+        ssize_t n = channel_recv(INIT_CHANNEL_FD, box->packet, sizeof box->packet, &fd, &n_fds);
 
         if (n > 0) {
-            box_hear(box, (size_t)n);
+            box_hear(box, (size_t)n, fd);
         } else if (n == 0) {
             box->gone = true;
             return;

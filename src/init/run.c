@@ -95,15 +95,27 @@ unblock(int fd)
 }
 
 static bool
+make_output(int *ret_mine, int *ret_theirs)
+{
+    return make_pipe(ret_mine, ret_theirs) && unblock(*ret_mine);
+}
+
+static bool
+make_input(Ends *ends, bool with_input)
+{
+    if (with_input)
+        return make_pipe(&ends->theirs.in, &ends->in) && unblock(ends->in);
+    ends->theirs.in = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    return ends->theirs.in >= 0;
+}
+
+/* What the server has brought is there already. */
+static bool
 make_pipes(Ends *ends, const FrameStart *start)
 {
-    bool with_input = (start->flags & START_STDIN) != 0;
-
-    if (!make_pipe(&ends->out, &ends->theirs.out) || !make_pipe(&ends->err, &ends->theirs.err) ||
-        !unblock(ends->out) || !unblock(ends->err))
-        return false;
-    if (with_input ? !make_pipe(&ends->theirs.in, &ends->in) || !unblock(ends->in)
-                   : (ends->theirs.in = open("/dev/null", O_RDONLY | O_CLOEXEC)) < 0)
+    if ((ends->theirs.out < 0 && !make_output(&ends->out, &ends->theirs.out)) ||
+        !make_output(&ends->err, &ends->theirs.err) ||
+        (ends->theirs.in < 0 && !make_input(ends, (start->flags & START_STDIN) != 0)))
         return false;
     if ((start->flags & START_BUILTIN) != 0) {
         (void)fcntl(ends->out, F_SETPIPE_SZ, FILE_PIPE_BYTES);
@@ -154,8 +166,20 @@ make_ends(Ends *ends, const FrameStart *start)
            ((start->flags & START_TTY) != 0 ? make_terminal(ends, start) : make_pipes(ends, start));
 }
 
+static void
+take_fd(Ends *ends, uint32_t flags, int *fd)
+{
+    if ((flags & START_IN_FD) != 0)
+        ends->theirs.in = *fd;
+    else if ((flags & START_OUT_FD) != 0)
+        ends->theirs.out = *fd;
+    else
+        return;
+    *fd = -1;
+}
+
 void
-run_begin(Run *run, uint32_t id, const FrameStart *start, uint64_t now_us)
+run_begin(Run *run, uint32_t id, const FrameStart *start, int *fd, uint64_t now_us)
 {
     Ends ends = {.theirs = {-1, -1, -1, -1}, .in = -1, .out = -1, .err = -1, .report = -1};
     bool tty = (start->flags & START_TTY) != 0;
@@ -164,6 +188,7 @@ run_begin(Run *run, uint32_t id, const FrameStart *start, uint64_t now_us)
     *run = (Run){.id = id, .flags = start->flags, .report_fd = -1, .slave_fd = -1, .began_us = now_us};
     run->state = RUN_STATE_FREE;
     run_set_state(run, RUN_STATE_STARTING);
+    take_fd(&ends, start->flags, fd);
     bool made = make_ends(&ends, start);
     int error = errno;
     pid_t leader = made ? start_run(start, &ends.theirs) : -1;

@@ -73,8 +73,9 @@ run_is_live(const Run *run)
     return run->state == RUN_STATE_STARTING || run->state == RUN_STATE_RUNNING;
 }
 
-/* A run that was FREE begins; on failure it is FAILED. */
-void run_begin(Run *run, uint32_t id, const FrameStart *start, uint64_t now_us);
+/* A run that was FREE begins; on failure it is FAILED.  *fd is taken where START_IN_FD or
+ * START_OUT_FD says so, and then -1. */
+void run_begin(Run *run, uint32_t id, const FrameStart *start, int *fd, uint64_t now_us);
 /* Asks the leader to kill the tree; the end comes as a report. */
 void run_kill(Run *run, FrameReason why, uint64_t now_us);
 /* Something came over report_fd, or its end. */

@@ -14,7 +14,10 @@ typedef struct StartHead {
 } StartHead;
 _Static_assert(sizeof(StartHead) == 28, "no padding goes over the wire");
 
-enum { START_FLAGS = START_TTY | START_STDIN | START_BLOCK | START_BUILTIN | START_ROOT };
+enum {
+    START_FDS = START_IN_FD | START_OUT_FD,
+    START_FLAGS = START_TTY | START_STDIN | START_BLOCK | START_BUILTIN | START_ROOT | START_FDS
+};
 
 /* What one type needs. */
 typedef struct Rule {
@@ -126,6 +129,18 @@ frame_start_pack(const FrameStart *start, void *out, size_t size)
     return room.full ? 0 : (size_t)(room.at - (char *)out);
 }
 
+/* One descriptor at most, in place of what would be framed, and only for a built-in. */
+static bool
+flags_agree(uint32_t flags)
+{
+    if ((flags & ~(uint32_t)START_FLAGS) != 0)
+        return false;
+    if ((flags & START_FDS) == 0)
+        return true;
+    return (flags & START_FDS) != START_FDS && (flags & START_BUILTIN) != 0 &&
+           (flags & (START_TTY | START_STDIN)) == 0;
+}
+
 /* The string at `*at`, which then stands behind it; NULL: no NUL before the end. */
 static const char *
 take(const char **at, const char *end)
@@ -162,7 +177,7 @@ frame_start_unpack(void *bytes, size_t n, FrameStart *ret_start)
         return false;
     memcpy(&head, bytes, sizeof head);
     if (head.argc == 0 || head.argc > FRAME_ARGS_MAX || head.envc > FRAME_ARGS_MAX ||
-        (head.flags & ~(uint32_t)START_FLAGS) != 0)
+        !flags_agree(head.flags))
         return false;
     ret_start->flags = head.flags;
     ret_start->timeout_ms = head.timeout_ms;

@@ -126,6 +126,11 @@ typedef enum FrameStartFlags {
     START_BUILTIN = 1 << 3, /* argv[0] names an operation of init's own (see builtin.h), done
                                as `user` */
     START_ROOT = 1 << 4,    /* root inside, with the few capabilities a box has */
+    /* Of a built-in: its input, or its STREAM_STDOUT, is the descriptor that comes along with
+     * START, and nothing of that is framed.  The server makes it, one end of a pipe, so neither
+     * side holds anything of the other's choosing. */
+    START_IN_FD = 1 << 5,
+    START_OUT_FD = 1 << 6,
 } FrameStartFlags;
 
 /* How a run begins, before it is packed and after it was unpacked; strings are borrowed. */
