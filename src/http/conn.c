@@ -210,12 +210,51 @@ on_peer_closed(HttpConn *c)
         c->dead = true; /* a head or a body that will never be complete, or nothing to say */
 }
 
+/* How much of a body its sink may take from the socket.  The last byte is the parser's: with it
+ * the body ends. */
+static guint64
+splice_left(const HttpConn *c)
+{
+    const HttpRequest *r = c->request;
+
+    if (c->state != CONN_EXCHANGE || r->body != BODY_READING || r->sink->splice == NULL)
+        return 0;
+    guint64 left = http_parser_body_left(c->parser);
+    return left > HTTP_SPLICE_MIN ? left - 1 : 0;
+}
+
+static void
+splice_body(HttpConn *c, guint64 most)
+{
+    HttpRequest *r = c->request;
+    gssize n = r->sink->splice(r->sink_ctx, c->watch.fd, (size_t)most);
+
+    if (n > 0) {
+        c->progress = true;
+        c->server->stats.bytes_in += (guint64)n;
+        r->body_got += (guint64)n;
+        http_parser_skip_body(c->parser, (guint64)n);
+    } else if (n == 0) {
+        on_peer_closed(c);
+    } else if (errno == ENOBUFS) {
+        if (r->body == BODY_READING)
+            r->body = BODY_PAUSED;
+    } else if (errno != EAGAIN) {
+        c->dead = true;
+    }
+}
+
 static void
 read_socket(HttpConn *c)
 {
     uint8_t *buffer = loop_read_buffer(c->server->loop);
+    guint64 most = splice_left(c);
     ssize_t n;
 
+    if (most > 0) {
+        splice_body(c, most);
+        return;
+    }
     do {
         n = recv(c->watch.fd, buffer, HTTP_READ_SIZE, 0);
     } while (n < 0 && errno == EINTR);
@@ -259,8 +298,9 @@ may_pull(const HttpConn *c)
 {
     const HttpRequest *r = c->request;
 
-    return r != NULL && (r->answer == ANSWER_STREAM || r->answer == ANSWER_DUPLEX) && !r->waiting &&
-           buf_len(&c->out) < HTTP_OUT_HIGH;
+    if (r == NULL || (r->answer != ANSWER_STREAM && r->answer != ANSWER_DUPLEX) || r->waiting || c->later)
+        return false;
+    return buf_len(&c->out) < (respond_is_spliced(r) ? 1 : HTTP_OUT_HIGH);
 }
 
 static bool
@@ -391,7 +431,7 @@ timer_wanted(const HttpConn *c)
 {
     if (c->state == CONN_LINGER)
         return CONN_TIMER_LINGER;
-    if (buf_len(&c->out) > 0)
+    if (buf_len(&c->out) > 0 || c->later)
         return CONN_TIMER_WRITE;
     if (c->state == CONN_HEAD || (c->state == CONN_IDLE && c->fresh))
         return CONN_TIMER_HEADER;
@@ -474,7 +514,7 @@ arm(HttpConn *c)
 
     if (!c->peer_closed && wants_input(c) && buf_len(&c->in) == 0)
         events |= EPOLLIN;
-    if (buf_len(&c->out) > 0)
+    if (buf_len(&c->out) > 0 || c->later)
         events |= EPOLLOUT;
     /* A hang-up is reported whatever is armed, each time anew unless edge-triggered. */
     loop_set(c->server->loop, &c->watch, events != 0 ? events : EPOLLET);
@@ -531,6 +571,8 @@ on_ready(LoopWatch *watch, uint32_t events)
     HttpConn *c = (HttpConn *)watch;
 
     c->busy = true;
+    if ((events & EPOLLOUT) != 0)
+        c->later = false;
     if ((events & EPOLLIN) != 0)
         read_socket(c);
     else if ((events & (EPOLLERR | EPOLLHUP)) != 0 && !has_unread_end(c, events))

@@ -49,6 +49,7 @@ typedef struct HttpConn {
     bool renew;       /* an exchange began since then */
     bool peer_closed; /* recv() has returned 0 */
     bool fin_seen;    /* the kernel told of a FIN while we were not reading */
+    bool later;       /* a splice goes on when the socket has room, in another turn */
     bool shut;        /* we closed our side */
     bool dead;        /* to be freed when conn_run() ends */
     bool buried;      /* closed; the memory waits for a walk over the list to end */
@@ -169,5 +170,7 @@ void request_end_body(HttpRequest *request, BodyState how, const GError *error);
 /* respond.c */
 /* Asks the source for more; false when the connection has to be cut. */
 bool respond_pull(HttpConn *conn);
+/* The source puts the next bytes on the socket itself, before which nothing may wait. */
+bool respond_is_spliced(const HttpRequest *request);
 /* An answer of the HTTP layer's own, outside or instead of a handler's. */
 void respond_refuse(HttpConn *conn, int status, const char *reason);

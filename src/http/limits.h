@@ -12,9 +12,10 @@ enum {
     HTTP_CHUNK_FRAMING_MAX = 4 * 1024, /* bytes of chunk framing without a byte of body */
 
     HTTP_READ_SIZE = LOOP_READ_SIZE,
-    HTTP_OUT_MAX = 256 * 1024,  /* most bytes waiting to be sent on one connection */
-    HTTP_OUT_HIGH = 64 * 1024,  /* a source is asked for more only below this */
-    HTTP_PULL_ROOM = 64 * 1024, /* room a source can count on in each pull */
+    HTTP_OUT_MAX = 256 * 1024,   /* most bytes waiting to be sent on one connection */
+    HTTP_OUT_HIGH = 64 * 1024,   /* a source is asked for more only below this */
+    HTTP_PULL_ROOM = 64 * 1024,  /* room a source can count on in each pull */
+    HTTP_SPLICE_MIN = 64 * 1024, /* what is left of a body, below which it is copied */
 
     HTTP_LINGER_MAX = 1024 * 1024, /* bytes of an unwanted body read before the close */
     HTTP_LINGER_MS = 2000,

@@ -482,6 +482,22 @@ http_parser_is_paused(const HttpParser *parser)
     return parser->paused;
 }
 
+guint64
+http_parser_body_left(const HttpParser *parser)
+{
+    const llhttp_t *l = &parser->llhttp;
+
+    return parser->phase == PHASE_BODY && (l->flags & F_CONTENT_LENGTH) != 0 ? l->content_length : 0;
+}
+
+void
+http_parser_skip_body(HttpParser *parser, guint64 n)
+{
+    /* llhttp counts down here and looks at nothing else until the last byte, which it has to see. */
+    g_assert(n < http_parser_body_left(parser));
+    parser->llhttp.content_length -= n;
+}
+
 int
 http_parser_status(const HttpParser *parser)
 {

@@ -69,6 +69,11 @@ bool http_parser_finish(HttpParser *parser);
 void http_parser_take_head(HttpParser *parser, HttpHead *ret_head);
 bool http_parser_is_paused(const HttpParser *parser); /* the last feed was */
 
+/* How much is still to come of a body with a Content-Length; 0: it has none, or that was all. */
+guint64 http_parser_body_left(const HttpParser *parser);
+/* That many of them, but not the last, went another way and will not be fed. */
+void http_parser_skip_body(HttpParser *parser, guint64 n);
+
 /* After HTTP_PARSE_BAD: the status a server answers with, and why in a few words. */
 int http_parser_status(const HttpParser *parser);
 const char *http_parser_reason(const HttpParser *parser);

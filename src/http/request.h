@@ -88,6 +88,10 @@ typedef struct HttpSink {
      * handler should answer 413), ERR_TIMEOUT, ERR_INVALID (the HTTP layer has answered 400
      * itself) or ERR_CANCELLED (gone). */
     void (*end)(void *ctx, const GError *error);
+    /* NULL: none.  Takes up to `n` bytes of a large body from the socket itself, without waiting: how
+     * many; 0: the socket is at its end; -1 with errno: EAGAIN when there are none; ENOBUFS as
+     * `data` says false; anything else is the end of the connection. */
+    gssize (*splice)(void *ctx, int fd, size_t n);
 } HttpSink;
 
 /* Starts reading (and sends 100 Continue if the client waits for it).  A body that no
@@ -116,6 +120,7 @@ typedef enum HttpPull {
     HTTP_PULL_WAIT, /* nothing yet; http_request_wake() when there is */
     HTTP_PULL_END,
     HTTP_PULL_FAIL, /* the rest cannot come: the connection is cut, so that it does not look whole */
+    HTTP_PULL_FULL, /* of a splice: the socket has no room */
 } HttpPull;
 
 /* Asked for bytes only when the socket has room, so a slow reader holds up nobody and costs
@@ -124,6 +129,9 @@ typedef enum HttpPull {
 typedef struct HttpSource {
     HttpPull (*pull)(void *ctx, Buf *out);
     void (*closed)(void *ctx); /* exactly once, after the last pull; may be NULL */
+    /* NULL: none.  Of an answer with a length, while much of it is left: puts up to `n` bytes on the
+     * socket itself, without waiting, in place of a pull. */
+    HttpPull (*splice)(void *ctx, int fd, size_t n, size_t *ret_moved);
 } HttpSource;
 
 /* `length` < 0: chunked (or until close, for HTTP/1.0). */

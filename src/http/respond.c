@@ -288,6 +288,30 @@ pull_into(HttpRequest *r, Buf *out, size_t *ret_added)
     return result;
 }
 
+bool
+respond_is_spliced(const HttpRequest *r)
+{
+    return r->source->splice != NULL && r->length_left > HTTP_SPLICE_MIN && r->answer == ANSWER_STREAM;
+}
+
+/* One step for each turn of the loop, so that a fast reader holds up nobody. */
+static HttpPull
+splice_some(HttpConn *conn, size_t *ret_moved)
+{
+    HttpRequest *r = conn->request;
+
+    r->waiting = true; /* as above */
+    HttpPull result = r->source->splice(r->source_ctx, conn->watch.fd, (size_t)r->length_left, ret_moved);
+    if (result != HTTP_PULL_WAIT)
+        r->waiting = false;
+    conn->later = result == HTTP_PULL_FULL || result == HTTP_PULL_DATA;
+    if (*ret_moved > 0) {
+        conn->progress = true;
+        conn->server->stats.bytes_out += *ret_moved;
+    }
+    return result;
+}
+
 static void
 frame_chunk(Buf *out, size_t n)
 {
@@ -317,8 +341,8 @@ bool
 respond_pull(HttpConn *conn)
 {
     HttpRequest *r = conn->request;
-    size_t n;
-    HttpPull result = pull_into(r, &conn->out, &n);
+    size_t n = 0;
+    HttpPull result = respond_is_spliced(r) ? splice_some(conn, &n) : pull_into(r, &conn->out, &n);
 
     if (r->chunked)
         frame_chunk(&conn->out, n);
