@@ -3,6 +3,8 @@
  * decides the answer; the memory goes with the second. */
 #include "api/file-receive.h"
 
+#include <errno.h>
+
 #include "api/state.h"
 #include "base/buf.h"
 #include "base/err.h"
@@ -73,13 +75,36 @@ on_written(BoxWrite *write, const GError *error, void *ctx)
 
 /* ---- from the client ---- */
 
+static void
+give_up(FileReceive *r)
+{
+    if (r->write != NULL)
+        box_write_cancel(g_steal_pointer(&r->write));
+}
+
+/* Asked before each piece: with the last of them the file is whole, and in its place. */
+static bool
+may_go_on(FileReceive *r)
+{
+    if (r->write == NULL)
+        return false; /* answered: the rest is nobody's */
+    if (caller_is_still_known(r->file->call))
+        return true;
+    give_up(r);
+    /* The answer may end the body. */
+    r->held = true;
+    respond_error(r->file->call->request, 401, "the key of this call is not valid any more");
+    r->held = false;
+    return false;
+}
+
 static bool
 on_body(void *ctx, const guint8 *bytes, size_t n)
 {
     FileReceive *r = ctx;
 
-    if (r->write == NULL)
-        return false; /* answered: the rest is nobody's */
+    if (!may_go_on(r))
+        return false;
     size_t taken = buf_len(&r->waiting) == 0 ? box_write_data(r->write, bytes, n) : 0;
     bool ok = buf_put(&r->waiting, bytes + taken, n - taken);
     g_assert(ok); /* asked for only when it was empty, and one read at a time */
@@ -87,11 +112,18 @@ on_body(void *ctx, const guint8 *bytes, size_t n)
     return buf_len(&r->waiting) == 0;
 }
 
-static void
-give_up(FileReceive *r)
+static gssize
+on_splice(void *ctx, int fd, size_t n)
 {
-    if (r->write != NULL)
-        box_write_cancel(g_steal_pointer(&r->write));
+    FileReceive *r = ctx;
+
+    if (!may_go_on(r)) {
+        errno = ENOBUFS;
+        return -1;
+    }
+    gssize moved = box_write_splice(r->write, fd, n);
+    r->bytes += moved > 0 ? (guint64)moved : 0;
+    return moved;
 }
 
 static void
@@ -143,7 +175,7 @@ receive_new(FileCall *file)
 static void
 start(FileReceive *r, const GError *error)
 {
-    static const HttpSink sink = {.data = on_body, .end = on_body_end};
+    static const HttpSink sink = {.data = on_body, .end = on_body_end, .splice = on_splice};
 
     if (r->write == NULL) {
         call_respond_error(r->file->call, error);

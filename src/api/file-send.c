@@ -1,20 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/file-send.h"
 
-#include "api/state.h"
+#include <errno.h>
 
-enum {
-    SEND_HIGH = 256 * 1024, /* the box is stopped above this */
-    SEND_LOW = 128 * 1024,
-    SEND_MAX = SEND_HIGH + FRAME_DATA_MAX,
-};
+#include "api/state.h"
 
 static void
 send_free(FileSend *s)
 {
     if (s->read != NULL)
         box_read_cancel(s->read);
-    buf_clear(&s->waiting);
     file_call_free(s->file);
     g_free(s);
 }
@@ -32,7 +27,6 @@ file_send_new(FileCall *file)
     FileSend *s = g_new0(FileSend, 1);
 
     s->file = file;
-    buf_init(&s->waiting, SEND_MAX);
     http_request_on_gone(file->call->request, on_gone, s);
     return s;
 }
@@ -47,48 +41,59 @@ file_send_refuse(FileSend *send, const GError *error)
     send_free(send);
 }
 
+/* Nothing was fetched. */
 static HttpPull
-pull(void *ctx, Buf *out)
+nothing(const FileSend *s)
 {
-    FileSend *s = ctx;
-    size_t n;
-    const guint8 *bytes = buf_peek(&s->waiting, &n);
-
-    if (!caller_is_still_known(s->file->call))
-        return HTTP_PULL_FAIL;
-    n = MIN(MIN(n, buf_room(out)), s->left);
-    if (n > 0) {
-        bool ok = buf_put(out, bytes, n);
-
-        g_assert(ok); /* looked at its room */
-        buf_skip(&s->waiting, n);
-        s->left -= n;
-        if (s->stopped && !s->held && s->read != NULL && buf_len(&s->waiting) < SEND_LOW) {
-            s->stopped = false;
-            box_read_resume(s->read);
-        }
-        return HTTP_PULL_DATA;
-    }
     if (s->left > 0 && s->read != NULL)
         return HTTP_PULL_WAIT;
     /* A file that became shorter meanwhile cannot give what was promised. */
     return s->failed || (s->sized && s->left > 0) ? HTTP_PULL_FAIL : HTTP_PULL_END;
 }
 
-static void
-on_closed(void *ctx)
+static HttpPull
+pull(void *ctx, Buf *out)
+{
+    FileSend *s = ctx;
+    size_t n = MIN(buf_room(out), s->left);
+
+    if (!caller_is_still_known(s->file->call))
+        return HTTP_PULL_FAIL;
+    gssize got = s->read != NULL && n > 0 ? box_read_bytes(s->read, buf_reserve(out, n), n) : -1;
+    if (got < 0)
+        return nothing(s);
+    buf_grow(out, (size_t)got);
+    s->left -= (guint64)got;
+    return HTTP_PULL_DATA;
+}
+
+static HttpPull
+move(void *ctx, int fd, size_t n, size_t *ret_moved)
 {
     FileSend *s = ctx;
 
-    s->closed = true;
-    if (!s->held)
-        send_free(s);
+    if (!caller_is_still_known(s->file->call))
+        return HTTP_PULL_FAIL;
+    gssize got = s->read != NULL ? box_read_splice(s->read, fd, n) : -1;
+    if (got < 0 && s->read != NULL && errno != EAGAIN)
+        return errno == ENOBUFS ? HTTP_PULL_FULL : HTTP_PULL_FAIL;
+    if (got < 0)
+        return nothing(s);
+    *ret_moved = (size_t)got;
+    s->left -= (guint64)got;
+    return HTTP_PULL_DATA;
+}
+
+static void
+on_closed(void *ctx)
+{
+    send_free(ctx);
 }
 
 void
 file_send_answer(FileSend *send, int status, const char *type, gint64 length)
 {
-    static const HttpSource source = {.pull = pull, .closed = on_closed};
+    static const HttpSource source = {.pull = pull, .closed = on_closed, .splice = move};
 
     http_request_on_gone(send->file->call->request, NULL, NULL);
     send->answered = true;
@@ -97,22 +102,10 @@ file_send_answer(FileSend *send, int status, const char *type, gint64 length)
     http_respond_stream(send->file->call->request, status, type, length, &source, send);
 }
 
-bool
-file_send_data(FileSend *send, const guint8 *bytes, size_t n)
+void
+file_send_ready(FileSend *send)
 {
-    if (!buf_put(&send->waiting, bytes, n)) {
-        send->failed = true; /* more than was asked for: nothing can be right after it */
-        n = 0;
-    }
-    send->held = true;
     http_request_wake(send->file->call->request);
-    send->held = false;
-    if (send->closed) {
-        send_free(send);
-        return true;
-    }
-    send->stopped = buf_len(&send->waiting) >= SEND_HIGH;
-    return !send->stopped;
 }
 
 void

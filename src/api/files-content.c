@@ -43,10 +43,10 @@ on_entry(BoxRead *read, const BoxEntry *entry, void *ctx)
                      (gint64)MIN(length, (guint64)G_MAXINT64));
 }
 
-static bool
-on_data(BoxRead *read, const guint8 *bytes, size_t n, void *ctx)
+static void
+on_ready(BoxRead *read, void *ctx)
 {
-    return file_send_data(ctx, bytes, n);
+    file_send_ready(ctx);
 }
 
 static void
@@ -68,7 +68,7 @@ on_end(BoxRead *read, const GError *error, void *ctx)
 static void
 open_file(FileSend *s, guint64 offset, gint64 length)
 {
-    static const BoxReadEvents events = {.entry = on_entry, .data = on_data, .end = on_end};
+    static const BoxReadEvents events = {.entry = on_entry, .ready = on_ready, .end = on_end};
     g_autoptr(GError) error = NULL;
 
     s->read = box_file_read(&s->file->spec, s->file->path, offset, length, &events, s, &error);
@@ -100,12 +100,6 @@ on_look_entry(BoxRead *read, const BoxEntry *entry, void *ctx)
     Look *look = ctx;
 
     look->size = entry->size;
-}
-
-static bool
-on_look_data(BoxRead *read, const guint8 *bytes, size_t n, void *ctx)
-{
-    return true; /* none was asked for */
 }
 
 static void
@@ -148,7 +142,7 @@ on_look_end(BoxRead *read, const GError *error, void *ctx)
 static void
 look(FileCall *file)
 {
-    static const BoxReadEvents events = {.entry = on_look_entry, .data = on_look_data, .end = on_look_end};
+    static const BoxReadEvents events = {.entry = on_look_entry, .end = on_look_end};
     g_autoptr(GError) error = NULL;
     Look *l = g_new0(Look, 1);
 

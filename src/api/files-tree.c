@@ -12,17 +12,15 @@ answer(FileSend *s)
 }
 
 /* The head waits for the first bytes, so that a folder that cannot be read is an error. */
-static bool
-on_data(BoxRead *read, const guint8 *bytes, size_t n, void *ctx)
+static void
+on_ready(BoxRead *read, void *ctx)
 {
     FileSend *s = ctx;
 
     if (s->answered)
-        return file_send_data(s, bytes, n);
-    bool ok = buf_put(&s->waiting, bytes, n);
-    g_assert(ok); /* the first piece */
-    answer(s);
-    return true;
+        file_send_ready(s);
+    else
+        answer(s);
 }
 
 static void
@@ -43,7 +41,7 @@ static void
 get_archive(ApiCall *call)
 {
     static const char *const names[] = {"path", NULL};
-    static const BoxReadEvents events = {.data = on_data, .end = on_end};
+    static const BoxReadEvents events = {.ready = on_ready, .end = on_end};
     g_autoptr(GError) error = NULL;
     FileCall *f = file_call_from_query(call, names);
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/err.h"
 
 void
@@ -39,6 +40,27 @@ file_start(const FilePlace *place, const char *const *argv, unsigned flags, guin
                     .ctx = ctx};
 
     return place->start(place->who, &spec, place->actor, error);
+}
+
+Run *
+file_start_piped(const FilePlace *place, const char *const *argv, FilePipeWay way, FilePipe *pipe,
+                 const RunSink *sink, void *ctx, GError **error)
+{
+    autofd theirs = -1;
+    RunSpec spec = {.flags = START_BUILTIN | (way == FILE_PIPE_IN ? START_IN_FD : START_OUT_FD),
+                    .argv = argv,
+                    .user = place->user,
+                    .cwd = "",
+                    .sink = sink,
+                    .ctx = ctx,
+                    .fd = &theirs};
+
+    if (!file_pipe_open(pipe, place->loop, way, &theirs, error))
+        return NULL;
+    Run *run = place->start(place->who, &spec, place->actor, error);
+    if (run == NULL)
+        file_pipe_close(pipe);
+    return run;
 }
 
 static ErrKind

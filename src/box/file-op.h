@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 #include "base/buf.h"
+#include "box/file-pipe.h"
 #include "box/files.h"
 
 /* What the files of file operations share; private to this folder.
@@ -22,11 +23,15 @@ void file_place_clear(FilePlace *place);
 enum {
     FILE_TIMEOUT_MS = 60 * 1000, /* of what is answered at once */
     FILE_WORDS_MAX = 512,        /* kept of what the operation says about an error */
+    FILE_ENTRY_MAX = sizeof(BuiltinEntry) + 2 * FRAME_PATH_MAX,
 };
 
 /* Starts a streamed built-in run. */
 Run *file_start(const FilePlace *place, const char *const *argv, unsigned flags, guint timeout_ms,
                 const RunSink *sink, void *ctx, GError **error);
+/* The same, its input or output through a pipe of its own, which is closed when this fails. */
+Run *file_start_piped(const FilePlace *place, const char *const *argv, FilePipeWay way, FilePipe *pipe,
+                      const RunSink *sink, void *ctx, GError **error);
 
 /* NULL: it ended well.  `words` may be NULL. */
 GError *file_end_error(const RunEnd *end, const char *path, const Buf *words);
@@ -45,5 +50,6 @@ void
 file_put(const FilePlace *place, const char *path, const void *bytes, size_t n, BoxFileFunc func, void *data);
 BoxRead *file_read(const FilePlace *place, const char *const *argv, bool has_entry,
                    const BoxReadEvents *events, void *ctx, GError **error);
-BoxWrite *file_write(const FilePlace *place, const char *const *argv, const BoxWriteEvents *events, void *ctx,
-                     GError **error);
+/* `piped`: the operation itself sees whether all of it came. */
+BoxWrite *file_write(const FilePlace *place, const char *const *argv, bool piped,
+                     const BoxWriteEvents *events, void *ctx, GError **error);

@@ -133,7 +133,7 @@ box_file_write(const BoxFileSpec *spec, const char *path, int mode, gint64 lengt
     const char *const argv[] = {"write", path, octal, most, NULL};
     FilePlace place = place_of(spec);
 
-    return file_write(&place, argv, events, ctx, error);
+    return file_write(&place, argv, length >= 0, events, ctx, error);
 }
 
 BoxWrite *
@@ -145,5 +145,5 @@ box_tree_write(const BoxFileSpec *spec, const char *path, const BoxWriteEvents *
     const char *const argv[] = {"tar-in", path, entries, bytes, NULL};
     FilePlace place = place_of(spec);
 
-    return file_write(&place, argv, events, ctx, error);
+    return file_write(&place, argv, true, events, ctx, error);
 }

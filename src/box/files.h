@@ -45,21 +45,29 @@ void box_file_put(const BoxFileSpec *spec, const char *path, const void *bytes, 
 
 typedef struct BoxRead BoxRead;
 typedef struct BoxReadEvents {
-    void (*entry)(BoxRead *read, const BoxEntry *entry, void *ctx);        /* first; not for a tree */
-    bool (*data)(BoxRead *read, const guint8 *bytes, size_t n, void *ctx); /* false: box_read_resume() */
-    void (*end)(BoxRead *read, const GError *error, void *ctx); /* once; `read` is freed after it */
+    void (*entry)(BoxRead *read, const BoxEntry *entry, void *ctx); /* first; not for a tree */
+    /* There are bytes to fetch: at first, and each time after a call below said EAGAIN.  NULL:
+     * nobody wants any. */
+    void (*ready)(BoxRead *read, void *ctx);
+    /* Once, when all that came was fetched; `read` is freed after it. */
+    void (*end)(BoxRead *read, const GError *error, void *ctx);
 } BoxReadEvents;
 /* `length` < 0: to the end. */
 BoxRead *box_file_read(const BoxFileSpec *spec, const char *path, guint64 offset, gint64 length,
                        const BoxReadEvents *events, void *ctx, GError **error);
 BoxRead *box_tree_read(const BoxFileSpec *spec, const char *path, const BoxReadEvents *events, void *ctx,
                        GError **error); /* tar */
-void box_read_resume(BoxRead *read);
+/* How many bytes were fetched; -1: none for now (EAGAIN).  What is not fetched makes the writer in
+ * the box wait. */
+gssize box_read_bytes(BoxRead *read, void *bytes, size_t n) G_GNUC_WARN_UNUSED_RESULT;
+/* The same straight to a socket, which is not waited for: ENOBUFS when it has no room, or what is
+ * wrong with it. */
+gssize box_read_splice(BoxRead *read, int fd, size_t n) G_GNUC_WARN_UNUSED_RESULT;
 void box_read_cancel(BoxRead *read); /* no event any more */
 
 typedef struct BoxWrite BoxWrite;
 typedef struct BoxWriteEvents {
-    void (*room)(BoxWrite *write, void *ctx); /* after box_write_data() took less than all */
+    void (*room)(BoxWrite *write, void *ctx);                     /* after a call below took less than all */
     void (*end)(BoxWrite *write, const GError *error, void *ctx); /* once; freed after it */
 } BoxWriteEvents;
 /* `length` < 0: until box_write_end(). `mode` < 0: as it was, or 0644. */
@@ -68,5 +76,9 @@ BoxWrite *box_file_write(const BoxFileSpec *spec, const char *path, int mode, gi
 BoxWrite *box_tree_write(const BoxFileSpec *spec, const char *path, const BoxWriteEvents *events, void *ctx,
                          GError **error); /* tar */
 size_t box_write_data(BoxWrite *write, const void *bytes, size_t n) G_GNUC_WARN_UNUSED_RESULT;
+/* Straight from a socket, where the length is known or it is a tree: how many bytes were moved; 0:
+ * the socket is at its end; -1: it has none (EAGAIN), ENOBUFS, after which `room` follows, or what
+ * is wrong with it. */
+gssize box_write_splice(BoxWrite *write, int fd, size_t n) G_GNUC_WARN_UNUSED_RESULT;
 void box_write_end(BoxWrite *write);    /* everything was given: `end` follows when it is in place */
 void box_write_cancel(BoxWrite *write); /* nothing happens to the file; no event any more */

@@ -117,6 +117,7 @@ struct Run {
     unsigned owed, due;
     GList owe_node, due_node;
     GBytes *start; /* packed, until it was sent */
+    int fd;        /* goes with it; -1: none */
     RunStream streams[RUN_STREAMS];
     Pieces pieces;
     guint64 work_end; /* pieces below this number are being written */
@@ -203,6 +204,7 @@ void link_owe(Run *run, unsigned what);
 void link_say(BoxLink *link);
 /* One frame at once; false: the channel is full, and the link remembers that. */
 bool link_send(BoxLink *link, const FrameHead *head, const void *body);
+bool link_send_fd(BoxLink *link, const FrameHead *head, const void *body, int fd); /* -1: none */
 void link_say_stray(BoxLink *link);
 
 /* ---- link-connect.c ---- */
@@ -213,6 +215,7 @@ void link_connect_fail_all(BoxLink *link, ErrKind kind, const char *message);
 
 /* ---- run.c ---- */
 Run *run_new(Loop *loop, guint32 id, bool logged);
+void run_drop_start(Run *run); /* it was sent, or will not be */
 void run_room(Run *run);
 void run_tell_room(Run *run);
 

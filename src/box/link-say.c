@@ -11,16 +11,22 @@
 #include "wire/channel.h"
 
 bool
-link_send(BoxLink *link, const FrameHead *head, const void *body)
+link_send_fd(BoxLink *link, const FrameHead *head, const void *body, int fd)
 {
     if (link->full || link->watch.fd < 0)
         return false;
-    if (channel_send2(link->watch.fd, head, sizeof *head, body, head->length, NULL, 0) == 0)
+    if (channel_send2(link->watch.fd, head, sizeof *head, body, head->length, &fd, fd >= 0 ? 1 : 0) == 0)
         return true;
     /* Of a channel that broke the loop hears by itself. */
     link->full = true;
     link_watch(link);
     return false;
+}
+
+bool
+link_send(BoxLink *link, const FrameHead *head, const void *body)
+{
+    return link_send_fd(link, head, body, -1);
 }
 
 static bool
@@ -30,10 +36,10 @@ say_start(BoxLink *link, Run *run)
     const void *payload = g_bytes_get_data(run->start, &n);
     FrameHead head = {.type = FRAME_START, .run = run->id, .length = (guint32)n};
 
-    if (!link_send(link, &head, payload))
+    if (!link_send_fd(link, &head, payload, run->fd))
         return false;
     FAILPOINT("run-started");
-    g_clear_pointer(&run->start, g_bytes_unref);
+    run_drop_start(run);
     return true;
 }
 

@@ -89,6 +89,7 @@ box_link_start(BoxLink *link, const RunSpec *spec, GError **error)
     Run *run = link_add(link, logged ? ++link->last_run : ++link->last_streamed, logged);
 
     run->start = start;
+    run->fd = spec->fd != NULL ? g_steal_fd(spec->fd) : -1;
     run->terminal = (spec->flags & START_TTY) != 0;
     run->takes_input = (spec->flags & (START_TTY | START_STDIN)) != 0;
     run->started_us = clock_wall_us();

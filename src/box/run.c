@@ -2,6 +2,7 @@
 #include "box/run.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "box/link-private.h"
 
@@ -14,9 +15,19 @@ run_new(Loop *loop, guint32 id, bool logged)
     run->id = id;
     run->loop = loop;
     run->logged = logged;
+    run->fd = -1;
     run->owe_node.data = run->due_node.data = run;
     buf_init(&run->input, FRAME_WINDOW);
     return run;
+}
+
+void
+run_drop_start(Run *run)
+{
+    g_clear_pointer(&run->start, g_bytes_unref);
+    if (run->fd >= 0)
+        close(run->fd);
+    run->fd = -1;
 }
 
 Run *
@@ -38,7 +49,7 @@ run_unref(Run *run)
     run_tests_free(run->tests);
     report_free(run->report);
     buf_clear(&run->input);
-    g_clear_pointer(&run->start, g_bytes_unref);
+    run_drop_start(run);
     g_free(run->folder);
     g_free(run);
 }
@@ -99,6 +110,7 @@ run_abandon(Run *run)
 
     run->abandoned = true;
     run->owed = 0;
+    run_drop_start(run);
     if (!run->logged)
         pieces_clear(&run->pieces);
     buf_clear(&run->input);
@@ -119,6 +131,13 @@ run_resume(Run *run)
     run->paused = false;
     if (run->link != NULL)
         link_due(run, DUE_DELIVER);
+}
+
+void
+run_is_active(Run *run)
+{
+    if (run->link != NULL)
+        link_is_active(run->link);
 }
 
 void

@@ -33,6 +33,7 @@ typedef struct RunSpec {
     guint16 rows, columns;
     const struct RunSink *sink; /* NULL: logged */
     void *ctx;
+    int *fd; /* what START_IN_FD or START_OUT_FD passes on; stolen unless the start fails; NULL: none */
 } RunSpec;
 
 typedef enum RunReason {
@@ -88,6 +89,8 @@ guint64 run_output_bytes(const Run *run, FrameStream stream);
 /* The sink will not be called any more, `ended` included; the run is killed if it goes on. */
 void run_abandon(Run *run);
 void run_resume(Run *run);
+/* Bytes of it moved beside the channel. */
+void run_is_active(Run *run);
 
 /* How many of the bytes were taken: fewer than `n` when the window is full (`input_room`
  * follows), 0 also when the run takes no input or has ended. */
