@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -18,15 +17,11 @@
 #include "base/err.h"
 #include "base/id.h"
 #include "base/log.h"
+#include "base/tcp.h"
 #include "http/conn.h"
 #include "http/limits.h"
 
 enum {
-    /* A peer whose machine vanished is noticed after about a minute. */
-    TCP_IDLE_S = 30,
-    TCP_INTERVAL_S = 10,
-    TCP_PROBES = 3,
-    TCP_UNSENT_MS = 60000,
     SHED_LOG_US = 10 * G_USEC_PER_SEC,
     ACCEPT_PAUSE_MS = 100,
 };
@@ -197,23 +192,6 @@ on_acceptable(LoopWatch *watch, uint32_t events)
     }
 }
 
-/* Accepted sockets inherit these. */
-static void
-tune_tcp(int fd)
-{
-    const struct {
-        int level, name, value;
-    } options[] = {
-        {SOL_SOCKET, SO_KEEPALIVE, 1},           {IPPROTO_TCP, TCP_NODELAY, 1},
-        {IPPROTO_TCP, TCP_KEEPIDLE, TCP_IDLE_S}, {IPPROTO_TCP, TCP_KEEPINTVL, TCP_INTERVAL_S},
-        {IPPROTO_TCP, TCP_KEEPCNT, TCP_PROBES},  {IPPROTO_TCP, TCP_USER_TIMEOUT, TCP_UNSENT_MS},
-    };
-
-    for (size_t i = 0; i < G_N_ELEMENTS(options); i++)
-        (void)setsockopt(fd, options[i].level, options[i].name, &options[i].value,
-                         sizeof options[i].value); /* only makes a dead peer seen later */
-}
-
 HttpListener *
 http_server_listen(HttpServer *server, int fd, const HttpListenerSpec *spec, GError **error)
 {
@@ -241,7 +219,7 @@ http_server_listen(HttpServer *server, int fd, const HttpListenerSpec *spec, GEr
               : a.any.sa_family == AF_INET6 ? ntohs(a.v6.sin6_port)
                                             : 0;
     if (!l->is_unix)
-        tune_tcp(fd);
+        tcp_tune(fd); /* accepted sockets inherit it */
     if (!loop_add(server->loop, &l->watch, EPOLLIN, error)) {
         g_free(l->name);
         g_free(l);
