@@ -375,9 +375,10 @@ finish_exchange(HttpConn *c)
     HttpRequest *r = c->request;
     bool body_over = r->body == BODY_NONE || r->body == BODY_ENDED;
     bool keep = r->head.keep_alive && body_over && !c->peer_closed && !c->server->draining;
+    bool unread = !body_over || r->last;
 
     request_end(r, true);
-    if (!body_over) {
+    if (unread) {
         close_gently(c);
     } else if (!keep) {
         c->dead = true;

@@ -94,6 +94,7 @@ struct HttpRequest {
     AnswerState answer;
     int status;
     bool gone;
+    bool last; /* the connection ends with this answer */
     bool chunked;
     bool waiting;       /* the source said WAIT */
     gint64 length_left; /* of a stream with a known length; -1: unknown */

@@ -28,6 +28,7 @@ enum {
     HTTP_PROXY_HEAD_MAX = 28 * 1024,
     HTTP_PROXY_HEAD_MS = 60000,
     HTTP_PROXY_STALL_MS = 600000,
+    HTTP_PROXY_HOLD_MS = 50,
 
     HTTP_CLIENT_CONNECTIONS_MAX = 512, /* open at once; further calls wait, within their deadline */
     HTTP_CLIENT_PER_HOST_MAX = 256,

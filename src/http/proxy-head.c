@@ -93,9 +93,9 @@ is_word(const char *text)
 /* ---- the request ---- */
 
 bool
-proxy_wants_upgrade(const HttpRequest *request)
+proxy_wants_upgrade(const HttpRequest *request, const HttpProxySpec *spec)
 {
-    return http_request_wants_upgrade(request, "websocket");
+    return !spec->no_upgrade && http_request_wants_upgrade(request, "websocket");
 }
 
 static bool
@@ -181,7 +181,7 @@ proxy_put_request(Buf *out, const HttpRequest *request, const HttpProxySpec *spe
     const char *own_host = http_request_header(request, "Host");
     const char *host = spec->host != NULL ? spec->host : own_host != NULL ? own_host : "localhost";
     /* One request for each connection: the answer's end needs no trust in the upstream. */
-    const char *connection = proxy_wants_upgrade(request)
+    const char *connection = proxy_wants_upgrade(request, spec)
                                  ? "Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
                                  : "Connection: close\r\n\r\n";
 

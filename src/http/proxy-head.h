@@ -11,7 +11,7 @@
 
 /* Whether the client asks for what may be tunnelled: a WebSocket and nothing else.  Another
  * protocol (h2c above all) would carry further requests past whoever judged this one. */
-bool proxy_wants_upgrade(const HttpRequest *request);
+bool proxy_wants_upgrade(const HttpRequest *request, const HttpProxySpec *spec);
 
 /* The request's head.  0, or the status to refuse the request with: 400 when it cannot be
  * written, 431 when it does not fit into `out`. */

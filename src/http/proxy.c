@@ -35,6 +35,7 @@ typedef enum ProxyState { PROXY_WAITING, PROXY_ANSWERING, PROXY_TUNNEL, PROXY_OV
 typedef struct Proxy {
     LoopWatch watch; /* first; fd < 0: the upstream is closed */
     LoopTimer timer;
+    LoopTimer hold;       /* armed: the meter lets nothing pass for a moment */
     Loop *loop;           /* borrowed: it outlives the server */
     HttpRequest *request; /* a reference */
     HttpParser *parser;
@@ -44,6 +45,9 @@ typedef struct Proxy {
     ProxyState state;
     guint head_ms, stall_ms;
     ProxyJudge judge;
+    const HttpMeter *meter; /* NULL: nobody counts */
+    void *meter_ctx;
+    bool may_upgrade;
     bool chunked;   /* the request's body is sent so */
     bool all_sent;  /* the request is complete in `out` */
     bool out_dead;  /* the upstream takes nothing more; it may have answered all the same */
@@ -68,12 +72,19 @@ close_upstream(Proxy *p)
     close(p->watch.fd);
     p->watch.fd = -1;
     loop_timer_cancel(p->loop, &p->timer);
+    loop_timer_cancel(p->loop, &p->hold);
+}
+
+static bool
+is_over(const Proxy *p)
+{
+    return p->state != PROXY_WAITING && !p->sink_open && !p->source_open;
 }
 
 static void
 finish_if_over(Proxy *p)
 {
-    if (p->state == PROXY_WAITING || p->sink_open || p->source_open || p->held)
+    if (!is_over(p) || p->held)
         return;
     close_upstream(p);
     http_request_on_gone(p->request, NULL, NULL);
@@ -137,6 +148,24 @@ on_timer(LoopTimer *timer)
     finish_if_over(p);
 }
 
+/* ---- the meter ---- */
+
+static void
+count(Proxy *p, size_t to_upstream, size_t from_upstream)
+{
+    if (p->meter != NULL && !is_over(p))
+        p->meter->moved(p->meter_ctx, to_upstream, from_upstream);
+}
+
+static bool
+may_move(Proxy *p)
+{
+    if (p->meter == NULL || is_over(p) || p->meter->may_move(p->meter_ctx))
+        return true;
+    loop_timer_set(p->loop, &p->hold, HTTP_PROXY_HOLD_MS);
+    return false;
+}
+
 /* ---- to the upstream ---- */
 
 static void
@@ -148,7 +177,7 @@ arm(Proxy *p)
         return;
     if (buf_len(&p->out) > 0)
         events |= EPOLLOUT;
-    if (!p->eof && buf_len(&p->in) == 0)
+    if (!p->eof && buf_len(&p->in) == 0 && may_move(p))
         events |= EPOLLIN;
     /* A hang-up is reported whatever is armed, each time anew unless edge-triggered. */
     loop_set(p->loop, &p->watch, events != 0 ? events : EPOLLET);
@@ -173,6 +202,7 @@ flush(Proxy *p)
             break;
         }
         buf_skip(&p->out, (size_t)sent);
+        count(p, (size_t)sent, 0);
         restart_clock(p);
     }
     if (n == 0 && p->state == PROXY_TUNNEL && p->all_sent && p->watch.fd >= 0)
@@ -197,7 +227,23 @@ on_data(void *ctx, const guint8 *bytes, size_t n)
     if (p->timer.queue == NULL)
         restart_clock(p);
     arm(p);
-    return !p->out_dead && buf_len(&p->out) < HTTP_OUT_HIGH;
+    return !p->out_dead && buf_len(&p->out) < HTTP_OUT_HIGH && may_move(p);
+}
+
+static void
+on_hold_over(LoopTimer *timer)
+{
+    Proxy *p = (Proxy *)((char *)timer - G_STRUCT_OFFSET(Proxy, hold));
+
+    p->held = true;
+    if (may_move(p)) {
+        restart_clock(p); /* it was the meter that was slow */
+        if (!p->out_dead && buf_len(&p->out) < HTTP_OUT_HIGH)
+            http_request_resume_body(p->request);
+        arm(p);
+    }
+    p->held = false;
+    finish_if_over(p);
 }
 
 static void
@@ -254,8 +300,8 @@ begin_tunnel(Proxy *p, const HttpHead *head)
 {
     const char *upgrade = http_head_find(head, "Upgrade");
 
-    if (!proxy_wants_upgrade(p->request) || upgrade == NULL ||
-        g_ascii_strcasecmp(upgrade, "websocket") != 0 || !proxy_copy_headers(p->request, head, p->judge)) {
+    if (!p->may_upgrade || upgrade == NULL || g_ascii_strcasecmp(upgrade, "websocket") != 0 ||
+        !proxy_copy_headers(p->request, head, p->judge)) {
         refuse_nonsense(p);
         return;
     }
@@ -397,6 +443,7 @@ receive(Proxy *p)
         bool ok = buf_put(&p->in, buffer, (size_t)n);
 
         g_assert(ok); /* empty, or we would not read */
+        count(p, 0, (size_t)n);
         if (p->state != PROXY_WAITING)
             restart_clock(p);
         return;
@@ -414,13 +461,13 @@ on_ready(LoopWatch *watch, uint32_t events)
     p->held = true;
     if ((events & EPOLLOUT) != 0)
         flush(p);
-    if ((events & ~(uint32_t)EPOLLOUT) != 0 && !p->eof && buf_len(&p->in) == 0)
+    if ((events & ~(uint32_t)EPOLLOUT) != 0 && !p->eof && buf_len(&p->in) == 0 && p->hold.queue == NULL)
         receive(p);
     if (p->state == PROXY_WAITING)
         read_head(p);
     else
         http_request_wake(p->request);
-    if (was_full && !p->out_dead && buf_len(&p->out) < HTTP_OUT_HIGH)
+    if (was_full && !p->out_dead && buf_len(&p->out) < HTTP_OUT_HIGH && p->hold.queue == NULL)
         http_request_resume_body(p->request);
     if (p->state == PROXY_TUNNEL && p->out_dead)
         http_request_cut(p->request);
@@ -438,12 +485,16 @@ proxy_new(HttpRequest *request, int fd, const HttpProxySpec *spec)
 
     p->watch = (LoopWatch){.ready = on_ready, .fd = fd};
     p->timer.expired = on_timer;
+    p->hold.expired = on_hold_over;
     p->loop = spec->loop;
     p->request = http_request_ref(request);
     p->parser = http_parser_new(HTTP_PARSE_RESPONSE, on_answer_body, p);
     p->head_ms = spec->head_ms > 0 ? spec->head_ms : HTTP_PROXY_HEAD_MS;
     p->stall_ms = spec->stall_ms > 0 ? spec->stall_ms : HTTP_PROXY_STALL_MS;
     p->judge = spec->judge_answer;
+    p->meter = spec->meter;
+    p->meter_ctx = spec->meter_ctx;
+    p->may_upgrade = proxy_wants_upgrade(request, spec);
     p->chunked = http_request_content_length(request) < 0;
     buf_init(&p->in, HTTP_READ_SIZE);
     buf_init(&p->out, HTTP_OUT_MAX);

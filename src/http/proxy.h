@@ -19,6 +19,13 @@
  * as is its own form of every header in `add_headers`.  Of all protocols to upgrade to only
  * WebSocket is passed on: another could carry requests that nobody judged.  Each fd serves one
  * request. */
+/* Who counts what passes, both ways, and may hold it up.  Not asked any more once the request is
+ * over. */
+typedef struct HttpMeter {
+    void (*moved)(void *ctx, size_t to_upstream, size_t from_upstream);
+    bool (*may_move)(void *ctx); /* false: asked again HTTP_PROXY_HOLD_MS later */
+} HttpMeter;
+
 typedef struct HttpProxySpec {
     Loop *loop;                      /* as the request's server has it */
     const char *target;              /* NULL: the request's own */
@@ -28,6 +35,9 @@ typedef struct HttpProxySpec {
     /* Judges each header of the answer: NULL drops it, else this value goes on.  NULL: all go on
      * as they are. */
     char *(*judge_answer)(const char *name, const char *value);
+    bool no_upgrade;        /* a wish to upgrade is dropped */
+    const HttpMeter *meter; /* NULL: none */
+    void *meter_ctx;
     guint head_ms;  /* for the upstream to take what we have for it, and to answer; 0: 60 s */
     guint stall_ms; /* without a byte either way afterwards; 0: 10 min */
 } HttpProxySpec;

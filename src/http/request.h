@@ -110,6 +110,9 @@ void http_request_read_all(HttpRequest *request, size_t max, HttpBodyFunc func, 
 /* Before the answer; a value with control characters is our mistake and asserts. */
 void http_response_header(HttpRequest *request, const char *name, const char *value);
 
+/* The connection ends with this answer; what the client sent after its request is dropped. */
+void http_response_close(HttpRequest *request);
+
 /* Content-Length, Date and Connection are set here.  `type` may be NULL without a body. */
 void http_respond(HttpRequest *request, int status, const char *type, const void *body, size_t n);
 void http_respond_text(HttpRequest *request, int status, const char *type, const char *body);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
-#include <sys/socket.h>
 
 #include "base/err.h"
+#include "base/tcp.h"
 #include "http/conn.h"
 #include "http/limits.h"
 #include "http/status.h"
@@ -61,7 +61,7 @@ put_connection(HttpRequest *r, Framing framing)
         return;
     }
     /* A body that is being read may still come to its end; one that nobody reads will not. */
-    if (framing == FRAMING_CLOSE || r->body == BODY_FAILED || (unread && r->body == BODY_UNREAD) ||
+    if (framing == FRAMING_CLOSE || r->last || r->body == BODY_FAILED || (unread && r->body == BODY_UNREAD) ||
         r->conn->server->draining)
         r->head.keep_alive = false;
     if (!r->head.keep_alive)
@@ -120,6 +120,12 @@ http_response_header(HttpRequest *request, const char *name, const char *value)
     g_string_append(request->extra, value);
     g_string_append_len(request->extra, "\r\n", 2);
     g_assert(request->extra->len < HTTP_HEAD_MAX);
+}
+
+void
+http_response_close(HttpRequest *request)
+{
+    request->last = true;
 }
 
 static bool
@@ -331,9 +337,7 @@ frame_chunk(Buf *out, size_t n)
 static bool
 cut(HttpConn *conn)
 {
-    struct linger now = {.l_onoff = 1, .l_linger = 0};
-
-    (void)setsockopt(conn->watch.fd, SOL_SOCKET, SO_LINGER, &now, sizeof now); /* best effort */
+    tcp_reset_on_close(conn->watch.fd);
     return false;
 }
 
