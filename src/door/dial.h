@@ -19,6 +19,7 @@ typedef struct DialerSpec {
     OwnAddresses *own;
     const char *servers;          /* "10.0.0.1:5353,…"; NULL: those of /etc/resolv.conf */
     guint resolve_ms, connect_ms; /* 0: 5 s, 10 s */
+    guint dead_ms;                /* TCP_USER_TIMEOUT; 0: 60 s */
 } DialerSpec;
 
 Dialer *dialer_new(const DialerSpec *spec, GError **error);
@@ -27,7 +28,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Dialer, dialer_free)
 
 /* `fd` is connected, non-blocking, has TCP_NODELAY, keep-alive and TCP_USER_TIMEOUT, and is the
  * callee's; -1: ERR_DENIED (a forbidden address; the message says which range), ERR_NOT_FOUND
- * (no such name), ERR_TIMEOUT, ERR_UNAVAILABLE.  `address` is the one connected to, as text. */
+ * (no such name), ERR_TIMEOUT, ERR_UNAVAILABLE.  `address` is the one connected to, or for
+ * ERR_DENIED the one that was refused, as text; NULL: neither. */
 typedef void (*DialFunc)(int fd, const char *address, const GError *error, void *data);
 /* `done` comes from the loop, never from inside this call. */
 Dial *dial(Dialer *dialer, const DoorName *name, bool inside, DialFunc done, void *data);

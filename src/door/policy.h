@@ -23,9 +23,10 @@ typedef enum PolicyMode {
 } PolicyMode;
 
 /* {"mode": "enforce", "rules": [{"allow" | "deny": "*.example.org", "ports": [443],
- *   "inside": false, "upgrade": false, "source": "template base"}, …]}
+ *   "inside": false, "upgrade": false, "plain": false, "source": "template base"}, …]}
  * A pattern is a name, "*.name" (at least one label more), or "*" with `"all": true`; or an
- * address.  Without `ports`: 80 and 443; a `deny` without: every port. */
+ * address, which neither wildcard matches.  Without `ports`: 80 and 443; a `deny` without: every
+ * port.  `plain`: what goes to 443 need not be TLS. */
 Policy *policy_new(Json *object, GError **error);
 Policy *policy_ref(Policy *policy);
 void policy_unref(Policy *policy);
@@ -36,10 +37,13 @@ typedef struct PolicyVerdict {
     bool observed;      /* allowed only because the mode is OBSERVE */
     bool inside;        /* may be at an ADDRESS_INSIDE */
     bool upgrade;       /* WebSocket through the plain proxy */
+    bool plain;         /* what goes to 443 need not be TLS */
     bool port_only;     /* denied, and the same name on another port would not be */
     const char *rule;   /* the pattern that decided; NULL: none did */
     const char *source; /* where that rule comes from */
 } PolicyVerdict;
+
+PolicyMode policy_mode(const Policy *policy);
 
 /* Constant time in the number of names: exact ones and suffixes are looked up, not tried. */
 void policy_decide(const Policy *policy, const DoorName *name, PolicyVerdict *ret);

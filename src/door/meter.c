@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "door/meter.h"
+
+#include "base/clock.h"
+
+enum { MINUTE_US = 60 * G_USEC_PER_SEC };
+#define DAY_US (G_GINT64_CONSTANT(86400) * G_USEC_PER_SEC)
+
+void
+meter_init(Meter *meter, const DoorLimits *limits)
+{
+    *meter = (Meter){.refilled_us = clock_mono_us()};
+    meter_set(meter, limits);
+    meter->tokens = (gint64)MIN(limits->bytes_per_s, (guint64)G_MAXINT64);
+}
+
+void
+meter_set(Meter *meter, const DoorLimits *limits)
+{
+    meter->limits = *limits;
+}
+
+static bool
+take(MeterMinute *m, guint max)
+{
+    gint64 minute = clock_mono_us() / MINUTE_US;
+
+    if (m->minute != minute)
+        *m = (MeterMinute){.minute = minute};
+    if (max > 0 && m->count >= max)
+        return false;
+    m->count++;
+    return true;
+}
+
+bool
+meter_take_request(Meter *meter)
+{
+    return take(&meter->requests, meter->limits.requests_per_min);
+}
+
+bool
+meter_take_lookup(Meter *meter)
+{
+    return take(&meter->lookups, meter->limits.lookups_per_min);
+}
+
+bool
+meter_may_tell(Meter *meter)
+{
+    return take(&meter->told, 1);
+}
+
+/* Days are those of the wall clock: a person reads them. */
+static void
+turn_day(Meter *meter)
+{
+    gint64 day = clock_wall_us() / DAY_US;
+
+    if (meter->day != day)
+        meter->day_bytes = 0;
+    meter->day = day;
+}
+
+void
+meter_moved(Meter *meter, size_t n)
+{
+    turn_day(meter);
+    meter->day_bytes += n;
+    if (meter->limits.bytes_per_s > 0)
+        meter->tokens -= (gint64)n;
+}
+
+bool
+meter_day_is_used_up(Meter *meter)
+{
+    if (meter->limits.bytes_per_day == 0)
+        return false;
+    turn_day(meter);
+    return meter->day_bytes >= meter->limits.bytes_per_day;
+}
+
+/* One second's worth can be saved up. */
+static void
+refill(Meter *meter)
+{
+    gint64 rate = (gint64)MIN(meter->limits.bytes_per_s, (guint64)G_MAXINT32 * 1024);
+    gint64 now = clock_mono_us();
+    gint64 elapsed = MIN(now - meter->refilled_us, (gint64)G_USEC_PER_SEC);
+
+    meter->refilled_us = now;
+    meter->tokens = MIN(meter->tokens + rate * elapsed / G_USEC_PER_SEC, rate);
+}
+
+size_t
+meter_allowance(Meter *meter)
+{
+    if (meter->limits.bytes_per_s == 0)
+        return SIZE_MAX;
+    refill(meter);
+    return (size_t)MAX(meter->tokens, 0);
+}
