@@ -295,11 +295,22 @@ on_timer(LoopTimer *timer)
         stop_connecting(d);
         d->at++;
         try_next(d);
-    } else {
+    } else if (d->name.is_address) {
         struct sockaddr_storage address = d->name.address;
 
         take_addresses(d, &address, 1);
+    } else {
+        err_set(&error, ERR_DENIED, "%s is a name of this host", d->name.host);
+        finish(d, -1, NULL, error);
     }
+}
+
+/* Of this host by definition (RFC 6761, 6.3): not to be looked up, whatever a server would say. */
+static bool
+is_local(const DoorName *name)
+{
+    return !name->is_address &&
+           (strcmp(name->host, "localhost") == 0 || g_str_has_suffix(name->host, ".localhost"));
 }
 
 Dial *
@@ -318,7 +329,7 @@ dial(Dialer *dialer, const DoorName *name, bool inside, DialFunc done, void *dat
     if (d->next != NULL)
         d->next->prev = d;
     dialer->dials = d;
-    if (name->is_address) {
+    if (name->is_address || is_local(name)) {
         loop_timer_set(dialer->loop, &d->timer, 0);
     } else {
         d->lookup = resolver_look_up(dialer->resolver, name->host, on_looked_up, d);

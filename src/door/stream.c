@@ -162,13 +162,13 @@ is_inside(const char *address)
 static void
 refuse_address(Stream *s, const char *address, const GError *error)
 {
-    bool could = is_inside(address);
+    bool could = address != NULL && is_inside(address);
     g_autofree char *pattern = answer_host(&s->name, s->name.port);
     g_autofree char *hint = could ? g_strdup_printf("To allow it: coop door allow %s --inside --box %s\n",
                                                     pattern, s->box->id)
                                   : g_strdup("No rule can allow it.\n");
-    g_autofree char *text = g_strdup_printf("coop: the door does not let this box reach %s.\n%s",
-                                            error->message, hint);
+    g_autofree char *text = g_strdup_printf("coop: %s: the door does not lead there.\n%s", error->message,
+                                            hint);
 
     s->box->door->stats.denied++;
     tell(s, "door.denied", error->message, address);
