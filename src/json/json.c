@@ -38,14 +38,14 @@ check_depth(const char *text, size_t len, GError **error)
     return true;
 }
 
-Json *
-json_decode(const void *text, size_t len, GError **error)
+static Json *
+decode(const void *text, size_t len, size_t flags, GError **error)
 {
     json_error_t e;
 
     if (!check_depth(text, len, error))
         return NULL;
-    Json *value = json_loadb(text, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &e);
+    Json *value = json_loadb(text, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | flags, &e);
     if (value == NULL) {
         /* jansson quotes the input, and may do so in the middle of a character. */
         g_autofree char *why = g_utf8_make_valid(e.text, -1);
@@ -53,6 +53,18 @@ json_decode(const void *text, size_t len, GError **error)
         err_set(error, ERR_INVALID, "not valid JSON at line %d, column %d: %s", e.line, e.column, why);
     }
     return value;
+}
+
+Json *
+json_decode(const void *text, size_t len, GError **error)
+{
+    return decode(text, len, 0, error);
+}
+
+Json *
+json_decode_foreign(const void *text, size_t len, GError **error)
+{
+    return decode(text, len, JSON_ALLOW_NUL, error);
 }
 
 char *

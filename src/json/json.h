@@ -12,6 +12,9 @@ typedef json_t Json;
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Json, json_decref)
 
 Json *json_decode(const void *text, size_t len, GError **error);
+/* The same for text that is only passed on: strings may have NUL characters in them, which C
+ * strings taken from the tree hide. */
+Json *json_decode_foreign(const void *text, size_t len, GError **error);
 /* Compact, members in the order they were added; never NULL. */
 char *json_encode(const Json *value);
 
