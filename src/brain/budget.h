@@ -32,8 +32,9 @@ void budgets_set(Budgets *budgets, const char *scope, const BudgetBounds *bounds
 void budgets_forget(Budgets *budgets, const char *scope);
 
 typedef struct BudgetHold BudgetHold;
-/* NULL with ERR_LIMIT: the message names the scope, the bound and the figure; `*ret_warned` is
- * set to a scope that has passed 80 % for the first time (a borrowed string), else NULL. */
+/* NULL with ERR_LIMIT, or ERR_UNAVAILABLE for a rate, which comes free again: the message names
+ * the scope, the bound and the figure.  `*ret_warned` is one of `scopes` that has passed 80 % for
+ * the first time, else NULL. */
 BudgetHold *budgets_hold(Budgets *budgets, const char *const *scopes, guint64 tokens, guint64 microusd,
                          const char **ret_warned, GError **error);
 void budgets_settle(BudgetHold *hold, const Usage *usage, guint64 microusd); /* frees it */
@@ -47,3 +48,5 @@ void breaker_free(Breaker *breaker);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Breaker, breaker_free)
 /* False: this is a loop; `*ret_repeats` how often it came.  `now_us` is monotonic. */
 bool breaker_pass(Breaker *breaker, const guint8 digest[32], gint64 now_us, guint *ret_repeats);
+/* The provider failed, and asking again is what a good client does: that time does not count. */
+void breaker_forgive(Breaker *breaker, const guint8 digest[32]);

@@ -27,16 +27,25 @@ enum {
     GATE_STREAMS_PER_BOX = 32,
 };
 
+/* 0: as gate-private.h has it. */
+typedef struct GateTimes {
+    guint connect_ms, first_byte_ms; /* of the provider */
+    guint idle_ms;                   /* without a byte of its answer */
+    guint total_ms;
+    guint retry_ms; /* before the second try; doubled before the third */
+} GateTimes;
+
 typedef struct GateSpec {
     Loop *loop; /* borrowed, as is the next */
     Budgets *budgets;
     PriceTable *prices;     /* borrowed */
     const char *recordings; /* a folder; NULL: neither recording nor replay */
-    /* A fact for the log ("model.called", "budget.exceeded", "budget.warned", "loop.broken");
-     * `fact` is taken. */
+    /* A fact for the log ("model.called", "budget.exceeded", "budget.warned", "loop.broken", and
+     * "provider.refused" when a key is not accepted); `fact` is taken. */
     void (*tell)(Json *fact, void *ctx);
     bool (*may_tell)(void *ctx); /* false: the log is full, so calls are refused */
     void *ctx;
+    GateTimes times;
 } GateSpec;
 
 Gate *gate_new(const GateSpec *spec);
@@ -57,6 +66,8 @@ void gate_handle(Gate *gate, HttpRequest *request, const GateCaller *caller);
 /* The box is gone: its streams are cut, the upstream calls cancelled and accounted. */
 void gate_forget_box(Gate *gate, const char *box);
 
-/* One small call (the models list) with the provider's key; `done` with NULL when it answers. */
+/* One small call (the models list) with the provider's key: {"models", "latency_ms"}, or for a
+ * script {"brain": "script"}; or ERR_DENIED (the key), ERR_UNAVAILABLE, ERR_NOT_FOUND.  `done`
+ * does not come when the gate is freed before. */
 typedef void (*GateTestFunc)(Json *result, const GError *error, void *data);
 void gate_test_provider(Gate *gate, const char *name, GateTestFunc done, void *data);

@@ -42,7 +42,7 @@ const char *provider_base_url(const Provider *provider); /* without a slash at i
 bool provider_speaks(const Provider *provider, Dialect dialect);
 bool provider_has_model(const Provider *provider, const char *model);
 
-/* Takes the key: moved into locked memory that no dump shows, `key` is wiped. */
+/* Takes the key: copied into locked memory that no dump shows; `key` is wiped and freed. */
 void provider_take_key(Provider *provider, char *key);
 bool provider_has_key(const Provider *provider);
 /* "Authorization: Bearer …" or "x-api-key: …" and the like, for one call; wiped by

@@ -18,13 +18,14 @@ typedef struct Usage {
 typedef struct UsageReader UsageReader;
 
 enum {
-    USAGE_LINE_MAX = 1024 * 1024, /* of a stream; longer: ERR_LIMIT */
+    USAGE_LINE_MAX = 4 * 1024 * 1024, /* an event of a stream; longer: ERR_LIMIT */
     USAGE_BODY_MAX = 8 * 1024 * 1024,
 };
 
 UsageReader *usage_reader_new(Dialect dialect, bool stream);
 void usage_reader_free(UsageReader *reader);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UsageReader, usage_reader_free)
+/* False for good: ERR_LIMIT, or ERR_INVALID for an event that is not JSON. */
 bool usage_reader_feed(UsageReader *reader, const void *bytes, size_t n, GError **error);
 /* A stream's own end was seen ([DONE], message_stop, response.completed). */
 bool usage_reader_is_complete(const UsageReader *reader);

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "brain/gate-private.h"
+
+enum { BYTES_PER_TOKEN = 4 };
+
+/* ---- may it be sent? ---- */
+
+static bool
+pass_breaker(Exchange *x)
+{
+    guint repeats = 0;
+
+    ask_digest(x->ask, x->digest);
+    if (!x->route->metered || x->route->kind == ROUTE_EMBEDDINGS || x->who.breaker == NULL)
+        return true;
+    x->in_breaker = true;
+    if (breaker_pass(x->who.breaker, x->digest, clock_mono_us(), &repeats))
+        return true;
+    exchange_tell_loop(x, repeats);
+    exchange_refuse(x, FAULT_LOOP,
+                    "the same request came %u times within %d s, which looks like a loop: wait %d s or ask "
+                    "something else",
+                    repeats, BREAKER_WINDOW_S, BREAKER_OPEN_S);
+    return false;
+}
+
+static void
+name_scopes(const Exchange *x, char *names[BUDGET_SCOPES_PER_CALL + 1])
+{
+    const struct {
+        const char *prefix, *value;
+    } rows[] = {
+        {"box:", x->who.box}, {"agent:", x->who.agent}, {"task:", x->who.task}, {"squad:", x->who.squad}};
+    guint n = 0;
+
+    for (size_t i = 0; i < G_N_ELEMENTS(rows); i++) {
+        if (rows[i].value != NULL)
+            names[n++] = g_strconcat(rows[i].prefix, rows[i].value, NULL);
+    }
+    names[n++] = g_strdup("all");
+    names[n] = NULL;
+}
+
+static bool
+hold_budget(Exchange *x)
+{
+    Usage most = {.input_tokens = x->ask->bytes / BYTES_PER_TOKEN, .output_tokens = x->ask->max_output};
+    char *scopes[BUDGET_SCOPES_PER_CALL + 1];
+    const char *warned = NULL;
+    bool known;
+
+    if (!x->route->metered)
+        return true;
+    g_autoptr(GError) error = NULL;
+    name_scopes(x, scopes);
+    x->hold = budgets_hold(x->gate->budgets, (const char *const *)scopes,
+                           most.input_tokens + most.output_tokens, exchange_cost(x, &most, &known), &warned,
+                           &error);
+    if (warned != NULL)
+        exchange_tell_budget(x, "budget.warned", warned, NULL);
+    for (guint i = 0; scopes[i] != NULL; i++)
+        g_free(scopes[i]);
+    if (x->hold != NULL)
+        return true;
+    exchange_tell_budget(x, "budget.exceeded", NULL, error->message);
+    exchange_refuse(x, err_kind(error) == ERR_LIMIT ? FAULT_BUDGET : FAULT_RATE, "%s", error->message);
+    return false;
+}
+
+static void
+admit(Exchange *x)
+{
+    const char *model = NULL;
+    ProviderSlot *slot = gate_choose(x->gate, x->route->dialect, x->ask->model, &model);
+
+    if (slot == NULL && x->ask->model != NULL) {
+        exchange_refuse(x, FAULT_MODEL, "no provider has the model '%s' for %s clients", x->ask->model,
+                        dialect_name(x->route->dialect));
+        return;
+    }
+    if (slot == NULL) {
+        exchange_refuse(x, FAULT_MODEL, "no provider is set up for %s clients",
+                        dialect_name(x->route->dialect));
+        return;
+    }
+    x->provider = provider_ref(slot->provider);
+    x->model = g_strdup(model);
+    if (x->ask->body != NULL)
+        x->sent = ask_encode(x->ask, model);
+    if (!pass_breaker(x) || !hold_budget(x))
+        return;
+    json_decref(g_steal_pointer(&x->ask->body));
+    exchange_call(x);
+}
+
+/* ---- is it well formed? ---- */
+
+typedef struct Parse {
+    Exchange *x; /* a reference; touched by the loop alone */
+    const Route *route;
+    GByteArray *bytes;
+    Ask *ask;
+    GError *error;
+} Parse;
+
+static void
+parse_work(void *data)
+{
+    Parse *p = data;
+
+    p->ask = ask_new(p->route, p->bytes->data, p->bytes->len, &p->error);
+}
+
+static void
+parse_done(void *data)
+{
+    Parse *p = data;
+    Exchange *x = p->x;
+
+    g_byte_array_unref(p->bytes);
+    if (x->gate == NULL) {
+        ask_free(p->ask);
+    } else if (p->ask == NULL) {
+        exchange_refuse(x, err_kind(p->error) == ERR_DENIED ? FAULT_STATEFUL : FAULT_INVALID, "%s",
+                        p->error->message);
+    } else {
+        x->ask = p->ask;
+        admit(x);
+    }
+    g_clear_error(&p->error);
+    exchange_unref(x);
+    g_free(p);
+}
+
+static void
+parse(Exchange *x)
+{
+    Parse *p = g_new0(Parse, 1);
+
+    *p = (Parse){.x = exchange_ref(x), .route = x->route, .bytes = g_steal_pointer(&x->incoming)};
+    if (p->bytes->len > GATE_PARSE_INLINE_MAX) {
+        loop_offload(x->gate->loop, parse_work, parse_done, p);
+        return;
+    }
+    parse_work(p);
+    parse_done(p);
+}
+
+/* ---- its body ---- */
+
+static bool
+on_body(void *ctx, const guint8 *bytes, size_t n)
+{
+    Exchange *x = ctx;
+
+    if (x->gate == NULL)
+        return true;
+    if (exchange_hold_bytes(x, n))
+        g_byte_array_append(x->incoming, bytes, (guint)n);
+    else
+        exchange_refuse(x, FAULT_BUSY, "the gateway holds as many bytes as it may");
+    return true;
+}
+
+static void
+on_body_end(void *ctx, const GError *error)
+{
+    g_autoptr(Exchange) x = ctx;
+
+    if (x->gate == NULL)
+        return;
+    if (error == NULL)
+        parse(x);
+    else if (err_kind(error) == ERR_LIMIT)
+        exchange_refuse(x, FAULT_LARGE, "the body is longer than %d bytes", GATE_BODY_MAX);
+    else if (err_kind(error) == ERR_TIMEOUT)
+        exchange_refuse(x, FAULT_SLOW, "the body did not come in time");
+    else
+        exchange_end(x); /* answered by the server, or nobody is left */
+}
+
+static bool
+check_head(Exchange *x)
+{
+    const char *encoding = http_request_header(x->request, "Content-Encoding");
+    g_autoptr(GError) error = NULL;
+
+    if (encoding != NULL && g_ascii_strcasecmp(encoding, "identity") != 0) {
+        exchange_refuse(x, FAULT_ENCODING, "send the body as it is, without Content-Encoding");
+        return false;
+    }
+    x->query = route_query(x->route, http_request_query(x->request), &error);
+    if (x->query == NULL) {
+        exchange_refuse(x, FAULT_INVALID, "%s", error->message);
+        return false;
+    }
+    return true;
+}
+
+static void
+start_get(Exchange *x)
+{
+    g_autofree char *model = NULL;
+
+    if (http_request_has_body(x->request)) {
+        exchange_refuse(x, FAULT_INVALID, "a GET has no body");
+        return;
+    }
+    if (x->route->kind == ROUTE_MODEL) {
+        model = route_model(x->route, http_request_path(x->request));
+        if (model == NULL) {
+            exchange_refuse(x, FAULT_PATH, "this is not a model's name");
+            return;
+        }
+    }
+    x->ask = ask_new_get(x->route, model);
+    admit(x);
+}
+
+void
+exchange_start(Exchange *x)
+{
+    static const HttpSink sink = {.data = on_body, .end = on_body_end};
+
+    if (!check_head(x))
+        return;
+    if (strcmp(x->route->method, "GET") == 0) {
+        start_get(x);
+        return;
+    }
+    x->incoming = g_byte_array_new();
+    http_request_read_body(x->request, &sink, exchange_ref(x), GATE_BODY_MAX);
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+#include <glib.h>
+#include <stdbool.h>
+
+#include "brain/ask.h"
+#include "brain/event-cut.h"
+#include "brain/gate.h"
+#include "brain/provider-private.h"
+#include "brain/route.h"
+#include "http/client.h"
+
+/* What the parts of the gate share.
+ *
+ *   gate.c            the providers, and who is asking
+ *   gate-test.c       one small call for who sets a provider up
+ *   exchange.c        one request's life: refusals, the end
+ *   exchange-ask.c    its body is read and checked, a provider chosen, the budget held
+ *   exchange-call.c   the provider is called, and called again where that may help
+ *   exchange-answer.c what comes is passed on
+ *   exchange-fact.c   what it used is counted and told
+ *
+ * An exchange is in the gate's list from gate_handle() until exchange_end(), which comes once:
+ * when the answer was given whole, when its stream has closed, or when the client went before.
+ * Whatever answers or wakes a request may end the exchange at once, so who needs it afterwards
+ * holds a reference. */
+
+enum {
+    GATE_PROVIDERS_MAX = 64,
+    GATE_ANSWER_MAX = 32 * 1024 * 1024, /* of one that is no stream, which is held whole */
+    GATE_STREAM_MAX = 256 * 1024 * 1024,
+    GATE_ERROR_MAX = 64 * 1024,         /* of a provider's error; the rest is left out */
+    GATE_OUT_HIGH = 256 * 1024,         /* with more waiting for the client, the provider is not read */
+    GATE_HELD_MAX = 1024 * 1024 * 1024, /* bodies and whole answers of all boxes */
+    GATE_PARSE_INLINE_MAX = 256 * 1024, /* a longer body is checked in a thread */
+
+    GATE_CONNECT_MS = 10 * 1000,
+    GATE_FIRST_BYTE_MS = 600 * 1000, /* an answer that is no stream comes when it is ready */
+    GATE_IDLE_MS = 120 * 1000,
+    GATE_TOTAL_MS = 3600 * 1000,
+    GATE_RETRY_MS = 500,
+    GATE_RETRY_AFTER_MAX_S = 10, /* who is told to wait longer is told so */
+};
+
+typedef struct ProviderSlot {
+    Provider *provider;
+} ProviderSlot;
+
+typedef struct GateTest GateTest;
+
+struct Gate {
+    Loop *loop;
+    Budgets *budgets;
+    PriceTable *prices;
+    char *recordings;
+    void (*tell)(Json *fact, void *ctx);
+    bool (*may_tell)(void *ctx);
+    void *ctx;
+    GateTimes times;
+    HttpClient *client;
+    GPtrArray *slots; /* ProviderSlot, by name */
+    GQueue exchanges;
+    GQueue tests;
+    GHashTable *streams; /* box -> how many exchanges it has */
+    guint64 held;
+};
+
+typedef struct Who {
+    char *box, *agent, *task, *squad;
+    Breaker *breaker; /* the box's */
+} Who;
+
+typedef enum AnswerMode {
+    ANSWER_NONE,
+    ANSWER_STREAM, /* events, passed on one by one */
+    ANSWER_WHOLE,  /* a JSON object */
+    ANSWER_ERROR,  /* the provider's own words on why not */
+} AnswerMode;
+
+typedef struct Answer {
+    AnswerMode mode;
+    int status;
+    EventCut events; /* ANSWER_STREAM: what came of the next event */
+    Buf whole;       /* the others: what came; of a stream: what waits for the client */
+    guint64 bytes;
+    UsageReader *usage; /* ANSWER_STREAM */
+    Usage used;         /* ANSWER_WHOLE, when it has been read */
+    bool ended;         /* nothing more comes */
+    bool source_open;
+} Answer;
+
+typedef struct Exchange {
+    guint refs;
+    Gate *gate; /* NULL: over */
+    GList link;
+    HttpRequest *request; /* a reference */
+    Who who;
+    const Route *route;
+    char *query;
+    Ask *ask;
+    guint64 held; /* bytes of ours in gate->held */
+    GByteArray *incoming;
+
+    Provider *provider; /* a reference */
+    char *model;        /* the provider's name of it; NULL: none */
+    char *sent;         /* the body */
+    guint8 digest[ASK_DIGEST_LEN];
+    bool in_breaker;
+    BudgetHold *hold;
+
+    HttpCall *call;
+    LoopTimer retry;
+    guint retries;
+    gint64 began_us; /* 0: the provider was not called */
+    gint64 first_byte_us;
+    bool is_paused;
+    Answer answer;
+    const char *error; /* a fault's code, for the fact; static */
+    bool told;
+} Exchange;
+
+Exchange *exchange_new(Gate *gate, HttpRequest *request, const GateCaller *caller, const Route *route);
+Exchange *exchange_ref(Exchange *x);
+void exchange_unref(Exchange *x);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Exchange, exchange_unref)
+/* Answers with an error and ends it. */
+void exchange_refuse(Exchange *x, Fault fault, const char *fmt, ...) G_GNUC_PRINTF(3, 4);
+void exchange_end(Exchange *x);
+bool exchange_hold_bytes(Exchange *x, size_t n); /* false: the gate has no room */
+void gate_respond_fault(HttpRequest *request, Dialect dialect, Fault fault, const char *message);
+
+void exchange_start(Exchange *x);
+void exchange_call(Exchange *x);
+void exchange_stop_call(Exchange *x);
+
+/* From whoever plays the provider. */
+typedef struct AnswerHead {
+    const char *type, *encoding, *retry_after, *request_id; /* NULL: none */
+} AnswerHead;
+void answer_head(Exchange *x, int status, const AnswerHead *head);
+bool answer_data(Exchange *x, const guint8 *bytes, size_t n); /* false: stop until resumed */
+void answer_done(Exchange *x, const GError *error);
+void answer_clear(Answer *answer);
+
+/* Settles the budget and tells the fact; once. */
+void exchange_account(Exchange *x);
+void exchange_tell_auth(Exchange *x, int status);
+void exchange_tell_budget(Exchange *x, const char *kind, const char *scope, const char *message);
+void exchange_tell_loop(Exchange *x, guint repeats);
+guint64 exchange_cost(Exchange *x, const Usage *usage, bool *ret_known);
+
+/* Which provider answers for this model; `*ret_model` points into `model`.  NULL: none. */
+ProviderSlot *gate_choose(Gate *gate, Dialect dialect, const char *model, const char **ret_model);
+void gate_test_free(GateTest *test); /* without `done` */
+ProviderSlot *gate_find_provider(Gate *gate, const char *name);

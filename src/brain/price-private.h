@@ -1,0 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+extern const char price_builtin[]; /* templates/prices.yaml */
