@@ -72,6 +72,7 @@ finish(Box *box, BoxState state, const char *reason, const char *kind, const Kee
     g_autofree char *copy = g_strdup(reason);
 
     box->gone = true;
+    box_close_door(box);
     box_set_state(box, state, copy);
     lease_drop(box->host, box);
     count_end(box->host, kind);
@@ -143,6 +144,7 @@ box_stop(Box *box, BoxState state, const char *reason, const char *kind, const c
         e->actor = g_strdup(actor);
     }
     lease_drop(box->host, box);
+    box_close_door(box);
     box_set_state(box, BOX_STOPPING, e->reason);
     box_save(box, NULL, NULL, NULL, NULL, NULL);
     if (box->link != NULL)

@@ -43,7 +43,9 @@ struct Box {
     BoxRow row;
     Template *template; /* NULL: its version is not in the store any more */
     BoxLink *link;      /* NULL: not yet, or the keeper is away */
-    int door_fd;
+    int door_fd;        /* -1: none, or handed on */
+    guint64 door_cookie;
+    bool door_told;
     struct BoxCreate *create; /* while it is being created */
     BoxEnding ending;
     BoxUnsaved unsaved;
@@ -100,6 +102,9 @@ bool box_attach(Box *box, const KeeperAnswer *answer, const int fds[KEEPER_FDS],
                 GError **error);
 /* Starts of before it was ready: they follow its row. */
 void box_commands_flush(Box *box);
+/* Its way out is told to who wants to know; once. */
+void box_open_door(Box *box);
+void box_close_door(Box *box);
 /* Ends that could not be written. */
 void box_commands_again(Box *box);
 

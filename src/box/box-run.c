@@ -323,6 +323,7 @@ box_attach(Box *box, const KeeperAnswer *answer, const int fds[KEEPER_FDS], GPtr
 
     close(fds[KEEPER_FD_PIDFD]);
     box->door_fd = fds[KEEPER_FD_DOOR];
+    box->door_cookie = answer->netns_cookie;
     box->row.degraded = answer->degraded;
     for (guint i = 0; commands != NULL && i < commands->len; i++) {
         CommandRow *row = commands->pdata[i];
@@ -331,6 +332,28 @@ box_attach(Box *box, const KeeperAnswer *answer, const int fds[KEEPER_FDS], GPtr
     }
     box->link = box_link_new(&spec, error);
     return box->link != NULL;
+}
+
+void
+box_open_door(Box *box)
+{
+    const BoxHostSpec *spec = &box->host->spec;
+
+    if (box->door_fd < 0 || spec->door_opened == NULL)
+        return;
+    box->door_told = true;
+    spec->door_opened(box, g_steal_fd(&box->door_fd), box->door_cookie, spec->ctx);
+}
+
+void
+box_close_door(Box *box)
+{
+    const BoxHostSpec *spec = &box->host->spec;
+
+    if (!box->door_told)
+        return;
+    box->door_told = false;
+    spec->door_closed(box->row.id, spec->ctx);
 }
 
 /* ---- starting ---- */

@@ -129,6 +129,7 @@ create_succeeded(BoxCreate *c)
         return;
     }
     box_set_state(box, BOX_READY, NULL);
+    box_open_door(box);
     box->host->stats.created++;
     if (!box->row.facts.from_pool)
         box_save(box, "box.ready", c->actor, NULL, NULL, NULL);
@@ -377,7 +378,7 @@ make(BoxHost *host, const BoxSpec *spec, Template *template, const KeeperLimits 
     BoxFacts facts;
     KeeperRequest request;
 
-    wish_facts(spec, template, limits, &facts);
+    wish_facts(spec, template, limits, host->env, &facts);
     g_autoptr(Box) box = pool_take(host, template, limits);
 
     facts.from_pool = box != NULL;

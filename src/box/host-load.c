@@ -228,6 +228,8 @@ adopt(BoxHost *host, Box *box, const KeeperAnswer *answer, const int fds[KEEPER_
     }
     g_hash_table_remove(host->load.commands, box->row.id);
     follow_keeper(box, answer);
+    if (box->ending.reason == NULL)
+        box_open_door(box);
     log_info("box", "found again", log_str("box", box->row.id));
 }
 

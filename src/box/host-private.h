@@ -43,6 +43,7 @@ struct BoxHost {
     bool closed;
     BoxHostSpec spec; /* its texts are the next three */
     char *home, *socket, *default_template;
+    char **env; /* NULL: none */
     KeeperClient *keeper;
     GHashTable *boxes;  /* id -> Box*, a reference each */
     GHashTable *leases; /* owner, line feed, lease -> Box* of `boxes` */

@@ -33,6 +33,7 @@ host_unref(BoxHost *host)
     g_free(host->socket);
     g_free(host->default_template);
     g_free(host->off);
+    g_strfreev(host->env);
     g_hash_table_unref(host->boxes);
     g_hash_table_unref(host->leases);
     g_ptr_array_unref(host->to_probe);
@@ -219,6 +220,15 @@ box_host_each(BoxHost *host, const char *owner, void (*func)(Box *box, void *dat
 }
 
 /* ---- state ---- */
+
+void
+box_host_set_env(BoxHost *host, const char *const *env)
+{
+    char **copy = wish_merge_env(env, NULL);
+
+    g_strfreev(host->env);
+    host->env = copy;
+}
 
 void
 box_host_set_off(BoxHost *host, const char *reason)

@@ -29,7 +29,11 @@ typedef struct BoxHostSpec {
     guint disks; /* prepared disks */
     guint64 memory_floor_bytes, disk_floor_bytes; /* below: no new box */
     gint64 keep_rows_ms;                          /* how long rows and logs of ended boxes are kept */
-    guint16 door_port;                            /* 0: no door yet */
+    guint16 door_port;                            /* 0: no door */
+    /* A box that is handed out, or was found again, has its way out: `fd` is its listener, the
+     * callee's; and no more.  NULL: nobody wants to know. */
+    void (*door_opened)(Box *box, int fd, guint64 cookie, void *ctx);
+    void (*door_closed)(const char *id, void *ctx);
     /* A part works less well than it should (api_set_degraded); `reason` NULL: well again. */
     void (*degraded)(const char *part, const char *reason, void *ctx);
     void *ctx;
@@ -81,6 +85,10 @@ void box_host_commands(BoxHost *host, const char *box_id, guint limit, BoxRowsFu
 void box_host_command(BoxHost *host, const char *box_id, guint32 run, BoxRowsFunc func, void *data);
 /* The folder with the logs of a box, ended or not. */
 char *box_host_dup_log_folder(BoxHost *host, const char *box_id);
+
+/* What every command finds in its environment, under what template and box say; copied.  Boxes
+ * made before keep theirs. */
+void box_host_set_env(BoxHost *host, const char *const *env);
 
 /* The tier is off (the self-test failed): creates are refused with this reason.  NULL: on. */
 void box_host_set_off(BoxHost *host, const char *reason);

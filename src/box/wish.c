@@ -194,8 +194,11 @@ wish_limits(const KeeperLimits *asked, const Template *template, const BoxHostSp
 }
 
 void
-wish_facts(const BoxSpec *spec, const Template *template, const KeeperLimits *limits, BoxFacts *ret_facts)
+wish_facts(const BoxSpec *spec, const Template *template, const KeeperLimits *limits, char **env,
+           BoxFacts *ret_facts)
 {
+    g_auto(GStrv) under = wish_merge_env((const char *const *)env, template->env);
+
     *ret_facts = (BoxFacts){
         .owner = g_strdup(spec->owner != NULL ? spec->owner : ""),
         .name = g_strdup(spec->name),
@@ -206,7 +209,7 @@ wish_facts(const BoxSpec *spec, const Template *template, const KeeperLimits *li
         .repo_url = g_strdup(spec->repo_url),
         .lease = g_strdup(spec->lease),
         .metadata = g_strdup(spec->metadata != NULL ? spec->metadata : "{}"),
-        .env = wish_merge_env(template->env, spec->env),
+        .env = wish_merge_env((const char *const *)under, spec->env),
         .user = g_strdup(template->user != NULL ? template->user : ""),
         .workdir = g_strdup(template->workdir != NULL ? template->workdir : ""),
         .limits = *limits,

@@ -21,9 +21,9 @@ bool wish_check(const BoxSpec *spec, GError **error);
 bool wish_limits(const KeeperLimits *asked, const Template *template, const BoxHostSpec *host,
                  KeeperLimits *ret_limits, GError **error);
 
-/* The facts of a box made of `spec` (checked) and `template`. */
-void
-wish_facts(const BoxSpec *spec, const Template *template, const KeeperLimits *limits, BoxFacts *ret_facts);
+/* The facts of a box made of `spec` (checked) and `template`; `env` (NULL: none) is under theirs. */
+void wish_facts(const BoxSpec *spec, const Template *template, const KeeperLimits *limits, char **env,
+                BoxFacts *ret_facts);
 
 /* `under` with the entries of `over` in their places or behind: no name twice.  Either may be
  * NULL. */

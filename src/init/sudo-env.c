@@ -35,7 +35,11 @@ static const char *const kept[] = {
     "GIT_SSL_CAINFO",
     "REQUESTS_CA_BUNDLE",
     "NODE_EXTRA_CA_CERTS",
-    "PIP_CERT",
+    "PIP_",
+    "npm_config_",
+    "CARGO_HTTP_",
+    "GOPROXY",
+    "GOSUMDB",
     "DISPLAY",
 };
 /* These say who it is, which is somebody else from now on. */
