@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `coop serve` says about models. */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "door/control-private.h"
+#include "wire/door.h"
+
+enum { VERB_MAX = 16 };
+
+/* ---- providers ---- */
+
+/* The text behind `fd`, from its start; NULL: it cannot be read, or is too long. */
+static char *
+read_script(int fd, GError **error)
+{
+    g_autofree char *text = g_malloc(DOOR_SCRIPT_MAX + 1);
+    size_t n = 0;
+
+    for (;;) {
+        ssize_t got = pread(fd, text + n, DOOR_SCRIPT_MAX + 1 - n, (off_t)n);
+
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0) {
+            err_errno(error, "read the script");
+            return NULL;
+        }
+        if (got == 0)
+            break;
+        n += (size_t)got;
+        if (n > DOOR_SCRIPT_MAX) {
+            err_set(error, ERR_LIMIT, "a script has at most %d bytes", DOOR_SCRIPT_MAX);
+            return NULL;
+        }
+    }
+    return g_strndup(text, n);
+}
+
+static bool
+open_key(ControlCall *call, Provider *provider, Json *sealed, GError **error)
+{
+    if (!json_is_string(sealed))
+        return true;
+    char *key = door_vault_unseal(call->control->spec.vault, json_string_value(sealed), error);
+
+    if (key == NULL)
+        return false;
+    provider_take_key(provider, key);
+    return true;
+}
+
+bool
+control_provider(ControlCall *call, GError **error)
+{
+    DoorControl *c = call->control;
+    Json *object = json_object_get(call->message, "provider");
+    g_autoptr(Provider) provider = json_is_object(object) ? provider_new(object, error) : NULL;
+    g_autofree char *script = NULL;
+
+    if (!json_is_object(object))
+        return err_set(error, ERR_INVALID, "'provider' is missing");
+    if (provider == NULL)
+        return false;
+    call->id = json_string_value(json_object_get(object, "name"));
+    if (call->fd >= 0) {
+        script = read_script(call->fd, error);
+        if (script == NULL)
+            return false;
+    }
+    if (!open_key(call, provider, json_object_get(call->message, "key"), error) ||
+        !gate_set_provider(c->spec.gate, provider, script, error))
+        return false;
+    g_hash_table_insert(c->providers, g_strdup(provider_name(provider)), GSIZE_TO_POINTER(c->visit));
+    return true;
+}
+
+static bool
+is_own(const DoorControl *c, const char *name)
+{
+    return g_strv_contains((const char *const *)c->own_providers, name);
+}
+
+bool
+control_no_provider(ControlCall *call, GError **error)
+{
+    DoorControl *c = call->control;
+    const char *name = json_string_value(json_object_get(call->message, "name"));
+
+    if (name == NULL)
+        return err_set(error, ERR_INVALID, "'name' is missing");
+    call->id = name;
+    if (is_own(c, name) && !g_hash_table_contains(c->providers, name))
+        return err_set(error, ERR_CONFLICT, "'%s' is of the environment Coop was started with", name);
+    g_hash_table_remove(c->providers, name);
+    gate_remove_provider(c->spec.gate, name);
+    return true;
+}
+
+static gboolean
+drop_unnamed(gpointer name, gpointer visit, gpointer data)
+{
+    DoorControl *c = data;
+
+    if (GPOINTER_TO_SIZE(visit) == c->visit)
+        return FALSE;
+    gate_remove_provider(c->spec.gate, name);
+    return TRUE;
+}
+
+void
+control_drop_providers(DoorControl *c)
+{
+    g_hash_table_foreach_remove(c->providers, drop_unnamed, c);
+}
+
+/* ---- budgets ---- */
+
+static bool
+read_numbers(Json *object, const char *const *names, guint64 *ret, size_t n, GError **error)
+{
+    for (size_t i = 0; i < n; i++) {
+        Json *value = json_object_get(object, names[i]);
+
+        if (value != NULL && (!json_is_integer(value) || json_integer_value(value) < 0))
+            return err_set(error, ERR_INVALID, "'%s' is no number", names[i]);
+        ret[i] = (guint64)json_integer_value(value);
+    }
+    return true;
+}
+
+bool
+control_budget(ControlCall *call, GError **error)
+{
+    static const char *const names[] = {"tokens",        "microusd",      "calls", "microusd_per_hour",
+                                        "calls_per_min", "tokens_per_min"};
+    guint64 b[G_N_ELEMENTS(names)], s[3];
+    const char *scope = NULL;
+    Json *bounds = NULL, *spent = NULL;
+    const JsonField fields[] = {
+        {"do", JSON_KIND_STRING, &(const char *){NULL}, true, 1, VERB_MAX},
+        {"scope", JSON_KIND_STRING, &scope, true, 1, BUDGET_SCOPE_LEN_MAX},
+        {"bounds", JSON_KIND_OBJECT, &bounds, true},
+        {"spent", JSON_KIND_OBJECT, &spent},
+        {NULL},
+    };
+
+    if (!json_read(call->message, fields, error))
+        return false;
+    call->id = scope;
+    if (!read_numbers(bounds, names, b, G_N_ELEMENTS(b), error) ||
+        (spent != NULL && !read_numbers(spent, names, s, G_N_ELEMENTS(s), error)))
+        return false;
+    BudgetBounds set = {.tokens = b[0],
+                        .microusd = b[1],
+                        .calls = b[2],
+                        .microusd_per_hour = b[3],
+                        .calls_per_min = (guint)MIN(b[4], G_MAXUINT),
+                        .tokens_per_min = (guint)MIN(b[5], G_MAXUINT)};
+    BudgetSpent used = {.tokens = s[0], .microusd = s[1], .calls = s[2]};
+
+    budgets_set(call->control->spec.budgets, scope, &set, spent != NULL ? &used : NULL);
+    return true;
+}
+
+/* ---- a test ---- */
+
+typedef struct Test {
+    DoorControl *control;
+    guint64 visit;
+    json_int_t serial;
+} Test;
+
+static void
+on_tested(Json *result, const GError *error, void *data)
+{
+    g_autofree Test *test = data;
+    DoorControl *c = test->control;
+
+    /* Whoever asked may have gone meanwhile. */
+    if (c->peer == NULL || c->visit != test->visit)
+        return;
+    (void)door_peer_send(c->peer,
+                         json_pack("{s:s, s:I, s:b, s:s?, s:O?}", "say", "tested", "serial", test->serial,
+                                   "ok", error == NULL, "error", error != NULL ? error->message : NULL,
+                                   "result", result),
+                         -1);
+}
+
+bool
+control_test(ControlCall *call, GError **error)
+{
+    DoorControl *c = call->control;
+    const char *name = json_string_value(json_object_get(call->message, "provider"));
+    Test *test;
+
+    if (name == NULL)
+        return err_set(error, ERR_INVALID, "'provider' is missing");
+    test = g_new(Test, 1);
+    *test = (Test){c, c->visit, json_integer_value(json_object_get(call->message, "serial"))};
+    gate_test_provider(c->spec.gate, name, on_tested, test);
+    return true;
+}

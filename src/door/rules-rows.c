@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "door/rules-rows.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+
+StoredRule *
+stored_rule_new(const DoorRule *rule)
+{
+    StoredRule *s = g_new0(StoredRule, 1);
+
+    *s = (StoredRule){.scope = rule->scope,
+                      .scope_id = g_strdup(rule->scope_id),
+                      .pattern = g_ascii_strdown(rule->pattern, -1),
+                      .actor = g_strdup(rule->actor),
+                      .ports = rule->ports != NULL ? json_deep_copy(rule->ports) : json_array(),
+                      .allow = rule->allow,
+                      .inside = rule->inside,
+                      .upgrade = rule->upgrade,
+                      .created_us = clock_wall_us()};
+    id_new_uuid(s->id);
+    return s;
+}
+
+void
+stored_rule_free(StoredRule *rule)
+{
+    if (rule == NULL)
+        return;
+    g_free(rule->scope_id);
+    g_free(rule->pattern);
+    g_free(rule->actor);
+    json_decref(rule->ports);
+    g_free(rule);
+}
+
+/* NULL: the row makes no sense. */
+static StoredRule *
+rule_of_row(DbRows *rows)
+{
+    const char *ports = db_rows_text(rows, 5);
+    g_autoptr(Json) list = json_decode(ports, strlen(ports), NULL);
+    DoorRule rule = {.scope_id = db_rows_text(rows, 2),
+                     .pattern = db_rows_text(rows, 4),
+                     .allow = strcmp(db_rows_text(rows, 3), "allow") == 0,
+                     .inside = db_rows_int(rows, 6) != 0,
+                     .upgrade = db_rows_int(rows, 7) != 0,
+                     .actor = db_rows_text(rows, 8),
+                     .ports = json_is_array(list) ? list : NULL};
+
+    if (!rule_scope_from_name(db_rows_text(rows, 1), &rule.scope))
+        return NULL;
+    StoredRule *s = stored_rule_new(&rule);
+
+    g_strlcpy(s->id, db_rows_text(rows, 0), sizeof s->id);
+    s->created_us = db_rows_int(rows, 9);
+    return s;
+}
+
+bool
+rule_rows_load(DbTx *tx, GPtrArray *ret_rules, GError **error)
+{
+    g_autoptr(DbRows) rows = db_query(
+        tx,
+        "SELECT id, scope, scope_id, action, pattern, ports, inside, upgrade, actor, created_us "
+        "FROM door_rules ORDER BY created_us DESC, id",
+        DB_NO_ARGS, error);
+    bool row;
+
+    if (rows == NULL)
+        return false;
+    for (;;) {
+        if (!db_rows_next(rows, &row, error))
+            return false;
+        if (!row)
+            return true;
+        StoredRule *s = rule_of_row(rows);
+
+        if (s != NULL)
+            g_ptr_array_add(ret_rules, s);
+    }
+}
+
+bool
+rule_row_put(DbTx *tx, const StoredRule *s, GError **error)
+{
+    g_autofree char *ports = json_encode(s->ports);
+
+    return db_exec(tx, "DELETE FROM door_rules WHERE scope = ? AND scope_id = ? AND pattern = ?",
+                   DB_ARGS(db_text(rule_scope_name(s->scope)), db_text(s->scope_id), db_text(s->pattern)),
+                   error) &&
+           db_exec(tx,
+                   "INSERT INTO door_rules (id, scope, scope_id, action, pattern, ports, inside, upgrade, "
+                   "actor, created_us) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                   DB_ARGS(db_text(s->id), db_text(rule_scope_name(s->scope)), db_text(s->scope_id),
+                           db_text(s->allow ? "allow" : "deny"), db_text(s->pattern), db_text(ports),
+                           db_int(s->inside), db_int(s->upgrade), db_text(s->actor), db_int(s->created_us)),
+                   error);
+}
+
+bool
+rule_row_remove(DbTx *tx, const char *id, GError **error)
+{
+    if (!db_exec(tx, "DELETE FROM door_rules WHERE id = ?", DB_ARGS(db_text(id)), error))
+        return false;
+    return db_changes(tx) > 0 || err_set(error, ERR_NOT_FOUND, "there is no rule '%s'", id);
+}
+
+bool
+rule_rows_forget(DbTx *tx, const char *scope, const char *scope_id, GError **error)
+{
+    return db_exec(tx, "DELETE FROM door_rules WHERE scope = ? AND scope_id = ?",
+                   DB_ARGS(db_text(scope), db_text(scope_id)), error) &&
+           mode_row_set(tx, scope, scope_id, NULL, error);
+}
+
+bool
+mode_rows_load(DbTx *tx, GHashTable *ret_modes, GError **error)
+{
+    g_autoptr(DbRows) rows = db_query(tx, "SELECT scope, scope_id, mode FROM door_modes", DB_NO_ARGS, error);
+    bool row;
+
+    if (rows == NULL)
+        return false;
+    for (;;) {
+        if (!db_rows_next(rows, &row, error))
+            return false;
+        if (!row)
+            return true;
+        g_hash_table_insert(ret_modes, g_strdup_printf("%s %s", db_rows_text(rows, 0), db_rows_text(rows, 1)),
+                            g_strdup(db_rows_text(rows, 2)));
+    }
+}
+
+bool
+mode_row_set(DbTx *tx, const char *scope, const char *scope_id, const char *mode, GError **error)
+{
+    if (mode == NULL)
+        return db_exec(tx, "DELETE FROM door_modes WHERE scope = ? AND scope_id = ?",
+                       DB_ARGS(db_text(scope), db_text(scope_id)), error);
+    return db_exec(tx,
+                   "INSERT INTO door_modes (scope, scope_id, mode) VALUES (?, ?, ?) "
+                   "ON CONFLICT (scope, scope_id) DO UPDATE SET mode = excluded.mode",
+                   DB_ARGS(db_text(scope), db_text(scope_id), db_text(mode)), error);
+}

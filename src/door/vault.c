@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "door/vault.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sodium.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/io.h"
+#include "base/path.h"
+
+static const char file_name[] = "key";
+
+enum {
+    SECRET_BYTES = crypto_box_SECRETKEYBYTES,
+    PUBLIC_BYTES = crypto_box_PUBLICKEYBYTES,
+    SEALED_MAX = VAULT_TEXT_MAX + crypto_box_SEALBYTES,
+};
+G_STATIC_ASSERT(VAULT_PUBLIC_HEX == 2 * PUBLIC_BYTES);
+
+struct DoorVault {
+    guint8 *secret; /* in locked memory that no dump shows */
+    guint8 public_key[PUBLIC_BYTES];
+    char hex[VAULT_PUBLIC_HEX + 1];
+};
+
+void
+door_vault_free(DoorVault *vault)
+{
+    if (vault == NULL)
+        return;
+    sodium_free(vault->secret);
+    g_free(vault);
+}
+
+/* False without an error: there is none. */
+static bool
+read_secret(const char *path, guint8 *ret_secret, GError **error)
+{
+    autofd fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    struct stat st;
+
+    if (fd < 0)
+        return errno == ENOENT ? false : err_errno(error, "open '%s'", path);
+    if (fstat(fd, &st) < 0)
+        return err_errno(error, "look at '%s'", path);
+    if (st.st_uid != geteuid() || (st.st_mode & 077) != 0)
+        return err_set(error, ERR_DENIED, "'%s' is not ours alone", path);
+    if (st.st_size != SECRET_BYTES || io_read_full(fd, ret_secret, SECRET_BYTES) != SECRET_BYTES)
+        return err_set(error, ERR_INTERNAL,
+                       "'%s' is damaged: move it away, and give the providers' keys again", path);
+    return true;
+}
+
+static bool
+make_secret(const char *path, guint8 *ret_secret, GError **error)
+{
+    guint8 unused[PUBLIC_BYTES];
+
+    crypto_box_keypair(unused, ret_secret);
+    return path_write_atomic(path, ret_secret, SECRET_BYTES, 0600, error);
+}
+
+DoorVault *
+door_vault_open(const char *folder, GError **error)
+{
+    g_autofree char *path = g_build_filename(folder, file_name, NULL);
+    g_autoptr(DoorVault) vault = g_new0(DoorVault, 1);
+    g_autoptr(GError) failed = NULL;
+
+    if (sodium_init() < 0) {
+        err_set(error, ERR_INTERNAL, "the cryptographic library cannot be used");
+        return NULL;
+    }
+    vault->secret = sodium_malloc(SECRET_BYTES);
+    if (vault->secret == NULL) {
+        err_set(error, ERR_FULL, "there is no locked memory for the door's key");
+        return NULL;
+    }
+    if (!read_secret(path, vault->secret, &failed) &&
+        (failed != NULL || !make_secret(path, vault->secret, &failed))) {
+        g_propagate_error(error, g_steal_pointer(&failed));
+        return NULL;
+    }
+    crypto_scalarmult_base(vault->public_key, vault->secret);
+    sodium_bin2hex(vault->hex, sizeof vault->hex, vault->public_key, sizeof vault->public_key);
+    return g_steal_pointer(&vault);
+}
+
+const char *
+door_vault_public(const DoorVault *vault)
+{
+    return vault->hex;
+}
+
+char *
+door_vault_unseal(const DoorVault *vault, const char *sealed_hex, GError **error)
+{
+    guint8 sealed[SEALED_MAX];
+    size_t n = 0;
+
+    if (sodium_hex2bin(sealed, sizeof sealed, sealed_hex, strlen(sealed_hex), NULL, &n, NULL) != 0 ||
+        n <= crypto_box_SEALBYTES) {
+        err_set(error, ERR_INVALID, "this is no sealed key");
+        return NULL;
+    }
+    char *text = g_malloc0(n - crypto_box_SEALBYTES + 1);
+
+    if (crypto_box_seal_open((guint8 *)text, sealed, n, vault->public_key, vault->secret) != 0) {
+        g_free(text);
+        err_set(error, ERR_DENIED, "the key was sealed for another door: give it again");
+        return NULL;
+    }
+    return text;
+}
+
+char *
+door_seal(const char *public_hex, const char *text, GError **error)
+{
+    guint8 public_key[PUBLIC_BYTES], sealed[SEALED_MAX];
+    size_t n = strlen(text), got = 0;
+
+    if (n == 0 || n > VAULT_TEXT_MAX) {
+        err_set(error, ERR_INVALID, "a key has 1 to %d bytes", VAULT_TEXT_MAX);
+        return NULL;
+    }
+    if (sodium_hex2bin(public_key, sizeof public_key, public_hex, strlen(public_hex), NULL, &got, NULL) !=
+            0 ||
+        got != PUBLIC_BYTES || crypto_box_seal(sealed, (const guint8 *)text, n, public_key) != 0) {
+        err_set(error, ERR_INVALID, "this is no public key of a door");
+        return NULL;
+    }
+    size_t size = 2 * (n + crypto_box_SEALBYTES) + 1;
+    char *hex = g_malloc(size);
+
+    sodium_bin2hex(hex, size, sealed, n + crypto_box_SEALBYTES);
+    return hex;
+}
