@@ -8,12 +8,12 @@
 #include "base/log.h"
 #include "cli/commands.h"
 #include "cli/settings.h"
+#include "daemon/door-place.h"
 #include "daemon/keeper-place.h"
 #include "daemon/leaf.h"
 #include "daemon/supervisor.h"
 
-/* The keeper first: the server looks for it. */
-enum { KEEPER, SERVE, PROGRAMS };
+enum { PROGRAMS_MAX = 3 };
 
 typedef struct Start {
     GMainLoop *loop;
@@ -124,24 +124,36 @@ run_programs(Cli *cli, const char *self, const Config *config)
     const char *user = given != NULL || geteuid() != 0 ? given : "coop";
     ExitCode code = user != NULL ? check_user(cli, user) : EXIT_CODE_OK;
     g_auto(RunAs) as = {0};
+    g_auto(RunAs) door_as = {0};
     g_autoptr(GError) error = NULL;
 
     if (code != EXIT_CODE_OK)
         return code;
     if (!run_as_find(user, &as, &error) || !keeper_prepare(config, &as, &error))
         return cli_fail(cli, exit_code_of(error), "%s", error->message);
+    door_find_user(&as, &door_as);
+    if (!door_prepare(config, &door_as, &error))
+        return cli_fail(cli, exit_code_of(error), "%s", error->message);
     tell_of_ids(cli, &as);
     bool in_leaf = leaf_enter();
     g_autoptr(GPtrArray) keeper = keeper_argv(config, &as, self, in_leaf, &error);
-    if (keeper == NULL)
+    g_autoptr(GPtrArray) door = keeper != NULL ? door_argv(config, &as, &door_as, self, &error) : NULL;
+    if (door == NULL)
         return cli_fail(cli, exit_code_of(error), "%s", error->message);
+    g_auto(GStrv) door_env = door_take_environment();
     g_autoptr(GPtrArray) serve = serve_argv(cli, self, user, config);
-    const SupervisorProgram list[PROGRAMS] = {
-        [KEEPER] = {"keeper", (const char *const *)keeper->pdata, RESTART_ALWAYS, .optional = true},
-        [SERVE] = {"serve", (const char *const *)serve->pdata, RESTART_ALWAYS},
-    };
-    /* Without boxes only the server is left. */
-    return config->boxes.enabled ? supervise(cli, list, PROGRAMS) : supervise(cli, &list[SERVE], 1);
+    SupervisorProgram list[PROGRAMS_MAX];
+    size_t n = 0;
+
+    /* The server last: it looks for the others. */
+    if (config->boxes.enabled)
+        list[n++] = (SupervisorProgram){"keeper", (const char *const *)keeper->pdata, RESTART_ALWAYS,
+                                        .optional = true};
+    if (config->boxes.enabled && config->door.enabled)
+        list[n++] = (SupervisorProgram){"door", (const char *const *)door->pdata, RESTART_ALWAYS,
+                                        (const char *const *)door_env, .optional = true};
+    list[n++] = (SupervisorProgram){"serve", (const char *const *)serve->pdata, RESTART_ALWAYS};
+    return supervise(cli, list, n);
 }
 
 static ExitCode

@@ -3,12 +3,15 @@
 
 #include "base/err.h"
 #include "base/log.h"
+#include "daemon/door-place.h"
 #include "daemon/keeper-place.h"
 #include "daemon/place.h"
+#include "wire/door.h"
 
 struct Boxes {
     BoxesSpec spec;
     BoxHost *host;
+    DoorService *door; /* NULL: none */
     SelfTest *test;
     DbDone loaded;
     void *loaded_data;
@@ -24,6 +27,80 @@ limits_of(const ConfigLimits *c)
         .pids = (guint32)c->processes,
         .cpu_milli = (guint32)c->cpu_milli,
     };
+}
+
+/* ---- the door ---- */
+
+static void
+on_degraded(const char *part, const char *reason, void *ctx)
+{
+    Boxes *b = ctx;
+
+    b->spec.degraded(part, reason, b->spec.ctx);
+}
+
+static void
+on_env_changed(const char *const *env, void *ctx)
+{
+    Boxes *b = ctx;
+
+    box_host_set_env(b->host, env);
+}
+
+/* A label is told as far as it has room. */
+static char *
+dup_label(const char *text)
+{
+    const char *end = NULL;
+
+    if (text == NULL)
+        return NULL;
+    g_autofree char *cut = g_strndup(text, DOOR_LABEL_MAX);
+
+    (void)g_utf8_validate(cut, -1, &end);
+    return end > cut ? g_strndup(cut, (gsize)(end - cut)) : NULL;
+}
+
+static void
+on_door_opened(Box *box, int fd, guint64 cookie, void *ctx)
+{
+    Boxes *b = ctx;
+    BoxInfo info;
+
+    box_info(box, &info);
+    g_autofree char *agent = dup_label(info.agent_id);
+    g_autofree char *task = dup_label(info.task_id);
+
+    door_service_open(b->door, fd,
+                      &(DoorServiceBox){.id = info.id,
+                                        .template = info.template,
+                                        .cookie = cookie,
+                                        .labels = {.agent = agent, .task = task}});
+}
+
+static void
+on_door_closed(const char *id, void *ctx)
+{
+    Boxes *b = ctx;
+
+    door_service_close(b->door, id);
+}
+
+static void
+make_door(Boxes *b)
+{
+    const Config *config = b->spec.config;
+    g_autofree char *socket = config->door.socket != NULL ? g_strdup(config->door.socket)
+                                                          : door_socket(config);
+
+    b->door = door_service_new(&(DoorServiceSpec){.loop = b->spec.loop,
+                                                  .db = b->spec.db,
+                                                  .socket = socket,
+                                                  .home = config->home,
+                                                  .ask_clients = config->door.ask_clients,
+                                                  .degraded = on_degraded,
+                                                  .env_changed = on_env_changed,
+                                                  .ctx = b});
 }
 
 static BoxHost *
@@ -51,8 +128,11 @@ make_host(Boxes *b, const char *socket)
         .memory_floor_bytes = (guint64)c->memory_floor,
         .disk_floor_bytes = (guint64)c->disk_floor,
         .keep_rows_ms = c->keep_ms,
-        .degraded = b->spec.degraded,
-        .ctx = b->spec.ctx,
+        .door_port = config->door.enabled ? DOOR_PORT : 0,
+        .door_opened = config->door.enabled ? on_door_opened : NULL,
+        .door_closed = config->door.enabled ? on_door_closed : NULL,
+        .degraded = on_degraded,
+        .ctx = b,
     });
 }
 
@@ -70,6 +150,8 @@ boxes_new(const BoxesSpec *spec, GError **error)
     if (probe == NULL)
         return NULL;
     b->host = make_host(b, socket);
+    if (config->door.enabled)
+        make_door(b);
     b->test = self_test_new(&(SelfTestSpec){.host = b->host,
                                             .loop = spec->loop,
                                             .probe = probe,
@@ -115,12 +197,26 @@ on_loaded(void *data, const GError *error)
         template_store_build(b->spec.templates, b->spec.config->template_default, false, NULL, on_built, b);
 }
 
+static void
+on_door_loaded(void *data, const GError *error)
+{
+    Boxes *b = data;
+
+    if (error != NULL)
+        b->loaded(b->loaded_data, error);
+    else
+        box_host_load(b->host, on_loaded, b);
+}
+
 void
 boxes_load(Boxes *boxes, DbDone done, void *data)
 {
     boxes->loaded = done;
     boxes->loaded_data = data;
-    box_host_load(boxes->host, on_loaded, boxes);
+    if (boxes->door != NULL)
+        door_service_load(boxes->door, on_door_loaded, boxes);
+    else
+        box_host_load(boxes->host, on_loaded, boxes);
 }
 
 void
@@ -130,6 +226,7 @@ boxes_free(Boxes *boxes)
         return;
     self_test_free(boxes->test);
     box_host_free(boxes->host);
+    door_service_free(boxes->door);
     g_free(boxes);
 }
 
@@ -137,6 +234,12 @@ BoxHost *
 boxes_host(Boxes *boxes)
 {
     return boxes->host;
+}
+
+DoorService *
+boxes_door(Boxes *boxes)
+{
+    return boxes->door;
 }
 
 SelfTest *

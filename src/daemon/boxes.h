@@ -8,6 +8,7 @@
 #include "box/selftest.h"
 #include "box/template.h"
 #include "daemon/config.h"
+#include "door/service.h"
 #include "store/db.h"
 #include "store/events.h"
 
@@ -32,4 +33,5 @@ void boxes_free(Boxes *boxes); /* boxes go on */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Boxes, boxes_free)
 
 BoxHost *boxes_host(Boxes *boxes);
+DoorService *boxes_door(Boxes *boxes); /* NULL: none */
 SelfTest *boxes_self_test(Boxes *boxes);

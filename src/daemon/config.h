@@ -41,6 +41,11 @@ typedef struct ConfigBoxes {
     gint64 price_cents; /* of an hour */
 } ConfigBoxes;
 
+typedef struct ConfigDoor {
+    bool enabled, ask_clients;
+    const char *socket; /* NULL: see door_socket() */
+} ConfigDoor;
+
 typedef struct ConfigAddress {
     struct sockaddr_storage addr;
     socklen_t addr_len;
@@ -55,6 +60,7 @@ typedef struct Config {
     const char *home;
     ConfigHttp http;
     ConfigBoxes boxes;
+    ConfigDoor door;
     const char *template_default;
     const char *templates_dir; /* never NULL */
     bool templates_build;

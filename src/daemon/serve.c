@@ -172,6 +172,7 @@ make_api(Server *s)
         .events = s->events,
         .boxes = s->boxes != NULL ? boxes_host(s->boxes) : NULL,
         .templates = serve_templates_store(s->templates),
+        .door = s->boxes != NULL ? boxes_door(s->boxes) : NULL,
         .self_test = s->boxes != NULL ? boxes_self_test(s->boxes) : NULL,
         .price_per_hour = (double)s->config->boxes.price_cents / CENTS,
         .home = s->config->home,

@@ -343,6 +343,7 @@ spawn_program(Program *p, GError **error)
     autofd write_end = fds[1];
     p->line_fd = fds[0];
     spec.argv = p->spec->argv;
+    spec.env = p->spec->env;
     spec.stdout_fd = write_end;
     spec.new_session = true;
     if (!g_unix_set_fd_nonblocking(p->line_fd, TRUE, error))

@@ -36,6 +36,7 @@ typedef struct SupervisorProgram {
     const char *name;
     const char *const *argv;
     SupervisorRestart restart;
+    const char *const *env; /* NULL: ours */
     /* The others work without it, less well: they are started also when it fails, and it is
      * tried again for ever, whatever its exit code. */
     bool optional;

@@ -97,7 +97,7 @@ class BoxServer(Server):
         super().__init__(folder, **options)
         self.env = {'COOP_BOXES_ENABLED': 'true', 'COOP_BOXES_MEMORY': '256MiB', 'COOP_BOXES_DISK': '64MiB', 'COOP_BOXES_INODES': '8192',
                     'COOP_BOXES_MEMORY_FLOOR': '0', 'COOP_BOXES_DISK_FLOOR': '0', 'COOP_BOXES_POOL': '0',
-                    'E2B_TEMPLATE_ID': 'tiny', **self.env}
+                    'COOP_DOOR_ENABLED': 'false', 'E2B_TEMPLATE_ID': 'tiny', **self.env}
         self.keeper = Keeper(self.home)
         self.with_keeper = keeper
 
