@@ -9,6 +9,7 @@
 #include "box/box.h"
 #include "box/selftest.h"
 #include "box/template.h"
+#include "door/service.h"
 #include "http/request.h"
 #include "http/server.h"
 #include "store/db.h"
@@ -26,6 +27,7 @@ typedef struct ApiSpec {
     BoxHost *boxes;             /* NULL: this server has none */
     TemplateStore *templates;   /* NULL: none */
     SelfTest *self_test;        /* NULL: none */
+    DoorService *door;          /* NULL: boxes have no way out */
     const char *home;           /* for temporary files of uploads */
     const char *address;        /* where a browser finds us: "http://127.0.0.1:8003" */
     const char *const *hosts;   /* further names we answer to; NULL: none */

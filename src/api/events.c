@@ -265,8 +265,9 @@ follow(ApiCall *call, const Wanted *w)
     http_respond_stream(call->request, 200, "text/event-stream", -1, &source, f);
 }
 
+/* `kinds` (NULL: all) is for a call that names none. */
 static void
-get_events(ApiCall *call)
+answer_events(ApiCall *call, const char *const *kinds)
 {
     g_autoptr(GError) error = NULL;
     g_auto(Wanted) w = {0};
@@ -277,6 +278,8 @@ get_events(ApiCall *call)
         call_respond_error(call, error);
         return;
     }
+    if (w.kinds == NULL && kinds != NULL)
+        w.kinds = g_strdupv((char **)(guintptr)kinds);
     if (stream) {
         follow(call, &w);
         return;
@@ -284,6 +287,20 @@ get_events(ApiCall *call)
     EventFilter filter = wanted_filter(&w);
     http_request_ref(call->request);
     event_log_read(call->api->events, &filter, MAX(w.after, 0), (guint)w.limit, on_page, call);
+}
+
+static void
+get_events(ApiCall *call)
+{
+    answer_events(call, NULL);
+}
+
+static void
+get_door_log(ApiCall *call)
+{
+    static const char *const kinds[] = {"door.*", "model.called", "budget.*", "loop.broken", NULL};
+
+    answer_events(call, kinds);
 }
 
 /* ---- the chain ---- */
@@ -313,6 +330,7 @@ verify_events(ApiCall *call)
 
 const ApiRoute events_routes[] = {
     {"GET", "/api/v1/events", SCOPE_READ, ROUTE_STREAM, get_events},
+    {"GET", "/api/v1/door/log", SCOPE_READ, ROUTE_STREAM, get_door_log},
     {"GET", "/api/v1/events/verify", SCOPE_ADMIN, 0, verify_events},
     {NULL},
 };

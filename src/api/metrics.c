@@ -178,6 +178,8 @@ answer(ApiCall *call, const BoxUse *use)
     put_store(out, call->api);
     if (call->api->boxes != NULL)
         metrics_put_boxes(out, call->api->boxes, use);
+    if (call->api->door != NULL)
+        metrics_put_door(out, call->api->door);
     http_response_header(call->request, "Cache-Control", "no-store");
     http_respond(call->request, 200, "text/plain; version=0.0.4; charset=utf-8", out->str, out->len);
     g_string_free(out, TRUE);

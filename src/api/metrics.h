@@ -2,6 +2,7 @@
 #pragma once
 #include "api/call.h"
 #include "box/host.h"
+#include "door/service.h"
 
 typedef enum MetricType { METRIC_GAUGE, METRIC_COUNTER } MetricType;
 
@@ -13,3 +14,7 @@ void metric_put_number(GString *out, MetricType type, const char *name, const ch
 /* What all live boxes use together; each is asked, so `done` is called later. */
 void metrics_gather_use(ApiCall *call, void (*done)(ApiCall *call, const BoxUse *use));
 void metrics_put_boxes(GString *out, BoxHost *host, const BoxUse *use);
+
+/* ---- metrics-door.c ---- */
+
+void metrics_put_door(GString *out, DoorService *door);

@@ -5,11 +5,32 @@
 #include "api/state.h"
 
 static const ApiRoute *const tables[] = {
-    backup_routes,   command_input_routes, command_output_routes,  command_start_routes, commands_routes,
-    events_routes,   files_content_routes, files_routes,           files_tree_routes,    files_watch_routes,
-    health_routes,   keys_routes,          metrics_routes,         openapi_routes,       page_routes,
-    previews_routes, sandboxes_routes,     service_execute_routes, service_routes,       self_test_routes,
-    session_routes,  stats_routes,         templates_routes,       terminal_routes,      NULL,
+    backup_routes,
+    command_input_routes,
+    command_output_routes,
+    command_start_routes,
+    commands_routes,
+    door_routes,
+    events_routes,
+    files_content_routes,
+    files_routes,
+    files_tree_routes,
+    files_watch_routes,
+    health_routes,
+    keys_routes,
+    metrics_routes,
+    openapi_routes,
+    page_routes,
+    previews_routes,
+    sandboxes_routes,
+    service_execute_routes,
+    service_routes,
+    self_test_routes,
+    session_routes,
+    stats_routes,
+    templates_routes,
+    terminal_routes,
+    NULL,
 };
 
 const ApiRoute *const *

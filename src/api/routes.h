@@ -8,6 +8,7 @@ extern const ApiRoute command_input_routes[];
 extern const ApiRoute command_output_routes[];
 extern const ApiRoute command_start_routes[];
 extern const ApiRoute commands_routes[];
+extern const ApiRoute door_routes[];
 extern const ApiRoute events_routes[];
 extern const ApiRoute files_content_routes[];
 extern const ApiRoute files_routes[];

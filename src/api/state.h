@@ -21,6 +21,7 @@ struct Api {
     BoxHost *boxes;           /* NULL: none */
     TemplateStore *templates; /* NULL: none */
     SelfTest *self_test;      /* NULL: none */
+    DoorService *door;        /* NULL: none */
     HttpServer *server;       /* NULL until it is there */
     char *home, *address;
     OriginRules *origins;

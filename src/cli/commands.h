@@ -18,6 +18,7 @@
     X(rm)                                                                                                    \
     X(sandbox)                                                                                               \
     X(template)                                                                                              \
+    X(door)                                                                                                  \
     X(link)                                                                                                  \
     X(key)                                                                                                   \
     X(events)                                                                                                \

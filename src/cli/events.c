@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/events.h"
 #include "cli/commands.h"
+#include "cli/events.h"
 #include "cli/follow.h"
 #include "cli/remote.h"
 
 enum { NEWEST_DEFAULT = 100 };
 
+static const char whole_log[] = "/api/v1/events";
+
 typedef struct Asked {
     GString *path; /* with the filters */
     bool filtered;
+    bool part;           /* the path itself is not of the whole log */
     gint64 after, limit; /* -1: not given */
 } Asked;
 
@@ -45,11 +49,12 @@ read_number(Cli *cli, const char *name, gint64 min, gint64 *ret_number)
 }
 
 static bool
-read_asked(Cli *cli, Asked *asked)
+read_asked(Cli *cli, const char *path, Asked *asked)
 {
     static const char *const filters[] = {"task", "squad", "box", "kind"};
 
-    *asked = (Asked){.path = g_string_new("/api/v1/events"), .after = -1, .limit = -1};
+    *asked = (Asked){.path = g_string_new(path), .after = -1, .limit = -1};
+    asked->part = strcmp(path, whole_log) != 0;
     for (size_t i = 0; i < G_N_ELEMENTS(filters); i++)
         add_filter(cli, asked, filters[i]);
     return read_number(cli, "after", 0, &asked->after) && read_number(cli, "limit", 1, &asked->limit);
@@ -124,7 +129,7 @@ show_newest(Cli *cli, Remote *remote, const Asked *asked)
     ExitCode code = fetch_page(cli, remote, asked, 0, 1, &first);
     bool more = code == EXIT_CODE_OK;
 
-    if (more && !asked->filtered)
+    if (more && !asked->filtered && !asked->part)
         after = MAX(number_of(first, "seq") - limit, 0);
     while (more) {
         g_autoptr(Json) page = NULL;
@@ -142,13 +147,13 @@ show_newest(Cli *cli, Remote *remote, const Asked *asked)
     return code;
 }
 
-static ExitCode
-run(Cli *cli)
+ExitCode
+events_show(Cli *cli, const char *path)
 {
     g_auto(Asked) asked;
     g_autoptr(Remote) remote = NULL;
 
-    if (!read_asked(cli, &asked))
+    if (!read_asked(cli, path, &asked))
         return EXIT_CODE_USAGE;
     ExitCode code = remote_open(cli, &remote);
     if (code != EXIT_CODE_OK)
@@ -159,6 +164,12 @@ run(Cli *cli)
         g_string_append_printf(asked.path, "%cafter=%" G_GINT64_FORMAT, asked.filtered ? '&' : '?',
                                asked.after);
     return follow_run(cli, remote, asked.path->str, asked.limit);
+}
+
+static ExitCode
+run(Cli *cli)
+{
+    return events_show(cli, whole_log);
 }
 
 /* ---- coop events verify ---- */
