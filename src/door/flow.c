@@ -3,6 +3,8 @@
  * read only while the pipe is empty; one that does not take its bytes stops the other by TCP. */
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -10,7 +12,7 @@
 #include "door/tunnel.h"
 
 enum {
-    ROUNDS_MAX = 8, /* pipes' worth in one turn, before others have theirs */
+    STEPS_MAX = 16, /* in one turn, before others have theirs */
 };
 
 static ssize_t
@@ -58,13 +60,27 @@ send_first(Tunnel *t)
 
 typedef enum Step { STEP_MOVED, STEP_WAIT, STEP_BROKEN } Step;
 
+/* The kernel takes what a pipe still holds for a promise of more and keeps the last part of what
+ * it has taken back; when the socket is full that part would wait for a timer. */
+static void
+push(int fd)
+{
+    int on = 1;
+
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on); /* sends what is there */
+}
+
 static Step
 drain(Tunnel *t, Way *w)
 {
     ssize_t n = splice_some(w->pipe->out, w->to->fd, w->held);
 
+    if (n < 0 && errno == EAGAIN) {
+        push(w->to->fd);
+        return STEP_WAIT;
+    }
     if (n < 0)
-        return errno == EAGAIN ? STEP_WAIT : STEP_BROKEN;
+        return STEP_BROKEN;
     w->held -= (size_t)n;
     count(t, w, (size_t)n);
     return STEP_MOVED;
@@ -107,15 +123,11 @@ run_way(Tunnel *t, Way *w)
         if (buf_len(&t->first) > 0)
             return true;
     }
-    for (guint i = 0; step == STEP_MOVED && !w->shut && i < 2 * ROUNDS_MAX; i++) {
-        if (w->held > 0) {
-            step = drain(t, w);
-        } else if (w->eof) {
-            w->shut = true;
-            (void)shutdown(w->to->fd, SHUT_WR); /* it may be gone already */
-        } else {
-            step = fill(t, w);
-        }
+    for (guint i = 0; step == STEP_MOVED && !(w->eof && w->held == 0) && i < STEPS_MAX; i++)
+        step = w->held > 0 ? drain(t, w) : fill(t, w);
+    if (step != STEP_BROKEN && w->eof && w->held == 0 && !w->shut) {
+        w->shut = true;
+        (void)shutdown(w->to->fd, SHUT_WR); /* it may be gone already */
     }
     give_pipe(t, w);
     return step != STEP_BROKEN;

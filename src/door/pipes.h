@@ -10,7 +10,7 @@ typedef struct Pipe {
     int in, out; /* what is written to `in` is read from `out` */
 } Pipe;
 
-enum { PIPES_KEPT = 64, PIPE_SIZE = 256 * 1024 };
+enum { PIPES_KEPT = 16, PIPE_SIZE = 1024 * 1024 };
 
 PipePool *pipe_pool_new(void);
 void pipe_pool_free(PipePool *pool);

@@ -159,7 +159,7 @@ policy_new(Json *object, GError **error)
         {"rules", JSON_KIND_ARRAY, &rules, false, 0, POLICY_RULES_MAX},
         {NULL},
     };
-    PolicyMode mode_read;
+    PolicyMode mode_read = POLICY_ENFORCE;
 
     if (!json_read(object, fields, error) || !read_mode(mode, &mode_read, error))
         return NULL;

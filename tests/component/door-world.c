@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "door-world.h"
+#include "door-world-private.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -108,16 +108,13 @@ world_enter(void)
 
 /* ---- servers ---- */
 
-typedef struct Server {
-    LoopWatch watch; /* first */
-    World *world;
-} Server;
-
 typedef struct Visit {
     LoopWatch watch; /* first */
     World *world;
     char *place;
+    GByteArray *unsent;
     bool answered;
+    bool ends; /* when all was sent */
 } Visit;
 
 static void
@@ -129,27 +126,39 @@ visit_close(Visit *v)
     v->watch.fd = -1;
 }
 
+/* Sends what it can; nothing more is read before the rest is gone. */
+static void
+visit_send(Visit *v)
+{
+    ssize_t n = send(v->watch.fd, v->unsent->data, v->unsent->len, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+    if (n > 0)
+        g_byte_array_remove_range(v->unsent, 0, (guint)n);
+    if ((n < 0 && errno != EAGAIN) || (v->ends && v->unsent->len == 0))
+        visit_close(v);
+    else
+        loop_set(v->world->loop, &v->watch, v->unsent->len > 0 ? EPOLLOUT : EPOLLIN);
+}
+
 static void
 answer_visit(Visit *v, const char *bytes, size_t n)
 {
     World *w = v->world;
     g_autofree char *text = NULL;
 
-    if (w->script != NULL || g_str_has_suffix(v->place, " 80")) {
+    if (w->script == NULL && !g_str_has_suffix(v->place, " 80")) {
+        g_byte_array_append(v->unsent, (const guint8 *)bytes, (guint)n);
+    } else if (!v->answered) {
         g_autofree char *body = g_strdup_printf("canary %s\n%.*s", v->place, (int)n, bytes);
 
-        if (v->answered)
-            return;
         v->answered = true;
+        v->ends = w->script != NULL && w->script_ends;
         text = w->script != NULL
                    ? g_strdup(w->script)
                    : g_strdup_printf("HTTP/1.1 200 OK\r\nContent-Length: %zu\r\n\r\n%s", strlen(body), body);
-        client_sends(v->watch.fd, text);
-        if (w->script != NULL && w->script_ends)
-            visit_close(v);
-        return;
+        g_byte_array_append(v->unsent, (const guint8 *)text, (guint)strlen(text));
     }
-    client_send(v->watch.fd, bytes, n);
+    visit_send(v);
 }
 
 static void
@@ -157,8 +166,12 @@ on_visit(LoopWatch *watch, uint32_t events)
 {
     Visit *v = (Visit *)watch;
     char bytes[4096];
-    ssize_t n = recv(watch->fd, bytes, sizeof bytes, 0);
 
+    if (v->unsent->len > 0) {
+        visit_send(v);
+        return;
+    }
+    ssize_t n = recv(watch->fd, bytes, sizeof bytes, 0);
     if (n > 0) {
         g_string_append_len(v->world->got, bytes, n);
         answer_visit(v, bytes, (size_t)n);
@@ -194,6 +207,7 @@ on_visitor(LoopWatch *watch, uint32_t events)
     v->watch = (LoopWatch){.ready = on_visit, .fd = fd};
     v->world = w;
     v->place = describe(&a);
+    v->unsent = g_byte_array_new();
     g_ptr_array_add(w->reached, g_strdup(v->place));
     g_ptr_array_add(w->watches, v);
     g_assert_true(loop_add(w->loop, &v->watch, EPOLLIN, NULL));
@@ -235,156 +249,6 @@ open_servers(World *w, const char *net)
         add_server(w, fd, on_visitor);
     }
     go("near");
-}
-
-/* ---- the name server ---- */
-
-typedef struct Packet {
-    guint8 bytes[512];
-    size_t len;
-} Packet;
-
-static void
-put(Packet *p, const void *bytes, size_t n)
-{
-    g_assert_cmpuint(p->len + n, <=, sizeof p->bytes);
-    memcpy(p->bytes + p->len, bytes, n);
-    p->len += n;
-}
-
-static void
-put_number(Packet *p, guint16 n)
-{
-    n = htons(n);
-    put(p, &n, sizeof n);
-}
-
-static void
-put_name(Packet *p, const char *name)
-{
-    g_auto(GStrv) labels = g_strsplit(name, ".", -1);
-
-    for (guint i = 0; labels[i] != NULL; i++) {
-        guint8 n = (guint8)strlen(labels[i]);
-
-        put(p, &n, 1);
-        put(p, labels[i], n);
-    }
-    put(p, "", 1);
-}
-
-static void
-put_record(Packet *p, const char *alias, guint16 type, const void *data, size_t n)
-{
-    if (alias != NULL)
-        put_name(p, alias);
-    else
-        put_number(p, 0xc00c); /* the question's name */
-    put_number(p, type);
-    put_number(p, 1);
-    put_number(p, 0); /* a TTL of nothing */
-    put_number(p, 0);
-    put_number(p, (guint16)n);
-    put(p, data, n);
-    p->bytes[7]++; /* answers */
-}
-
-enum { TYPE_A = 1, TYPE_CNAME = 5, TYPE_AAAA = 28 };
-
-static void
-put_answers(Packet *p, const char *answer, guint16 type)
-{
-    g_auto(GStrv) words = g_strsplit(answer, " ", -1);
-    const char *alias = NULL;
-
-    for (guint i = 0; words[i] != NULL; i++) {
-        guint8 address[16];
-
-        if (words[i][0] == '=') {
-            Packet name = {0};
-
-            put_name(&name, words[i] + 1);
-            put_record(p, NULL, TYPE_CNAME, name.bytes, name.len);
-            alias = words[i] + 1;
-        } else if (type == TYPE_A && inet_pton(AF_INET, words[i], address) == 1) {
-            put_record(p, alias, TYPE_A, address, 4);
-        } else if (type == TYPE_AAAA && inet_pton(AF_INET6, words[i], address) == 1) {
-            put_record(p, alias, TYPE_AAAA, address, 16);
-        }
-    }
-}
-
-static char *
-read_question(const guint8 *bytes, size_t n, size_t *ret_end, guint16 *ret_type)
-{
-    g_autoptr(GString) name = g_string_new(NULL);
-    size_t at = 12;
-
-    while (at < n && bytes[at] != 0) {
-        if (name->len > 0)
-            g_string_append_c(name, '.');
-        g_string_append_len(name, (const char *)bytes + at + 1, bytes[at]);
-        at += 1u + bytes[at];
-    }
-    g_assert_cmpuint(at + 5, <=, n);
-    *ret_type = (guint16)(bytes[at + 1] << 8 | bytes[at + 2]);
-    *ret_end = at + 5;
-    return g_string_free(g_steal_pointer(&name), FALSE);
-}
-
-/* The A question comes first; its AAAA twin gets the same answer. */
-static const char *
-next_answer(World *w, const char *name, guint16 type)
-{
-    GPtrArray *answers = g_hash_table_lookup(w->names, name);
-
-    if (type == TYPE_A)
-        g_ptr_array_add(w->asked, g_strdup(name));
-    if (answers == NULL)
-        return NULL;
-    guint times = 0;
-    for (guint i = 0; i < w->asked->len; i++)
-        times += g_str_equal(w->asked->pdata[i], name);
-    return answers->pdata[MIN(MAX(times, 1) - 1, answers->len - 1)];
-}
-
-static void
-on_question(LoopWatch *watch, uint32_t events)
-{
-    World *w = ((Server *)watch)->world;
-    struct sockaddr_in6 from;
-    socklen_t size = sizeof from;
-    guint8 bytes[512];
-    ssize_t n = recvfrom(watch->fd, bytes, sizeof bytes, 0, (struct sockaddr *)&from, &size);
-    size_t end;
-    guint16 type;
-    Packet p = {0};
-
-    if (n < 12)
-        return;
-    g_autofree char *name = read_question(bytes, (size_t)n, &end, &type);
-    const char *answer = next_answer(w, name, type);
-    put(&p, bytes, end);
-    p.bytes[2] = 0x81;
-    p.bytes[3] = answer != NULL ? 0x80 : 0x83; /* NXDOMAIN */
-    memset(p.bytes + 6, 0, 6);
-    if (answer != NULL)
-        put_answers(&p, answer, type);
-    (void)sendto(watch->fd, p.bytes, p.len, 0, (struct sockaddr *)&from, size);
-}
-
-void
-world_name(World *w, const char *name, ...)
-{
-    GPtrArray *answers = g_ptr_array_new_with_free_func(g_free);
-    va_list list;
-    const char *answer;
-
-    va_start(list, name);
-    while ((answer = va_arg(list, const char *)) != NULL)
-        g_ptr_array_add(answers, g_strdup(answer));
-    va_end(list);
-    g_hash_table_replace(w->names, g_strdup(name), answers);
 }
 
 /* ---- the door ---- */
@@ -463,7 +327,7 @@ world_init(World *w, const char *policy_json)
     open_servers(w, "near");
     open_servers(w, "far");
     go("far");
-    add_server(w, bound_socket(SOCK_DGRAM, 53), on_question);
+    add_server(w, bound_socket(SOCK_DGRAM, 53), name_server_ready);
     go("near");
     open_door(w, policy_json);
 }
@@ -481,8 +345,10 @@ world_clear(World *w)
             loop_remove(w->loop, &s->watch);
             close(s->watch.fd);
         }
-        if (s->watch.ready == on_visit)
+        if (s->watch.ready == on_visit) {
             g_free(((Visit *)(void *)s)->place);
+            g_byte_array_unref(((Visit *)(void *)s)->unsent);
+        }
         g_free(s);
     }
     fact_log_free(w->facts);

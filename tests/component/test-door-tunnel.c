@@ -234,6 +234,26 @@ test_bulk(void)
     world_clear(&w);
 }
 
+/* The end is passed on wherever it falls among the moves of a turn. */
+static void
+test_bulk_end(void)
+{
+    World w;
+
+    init(&w, POLICY);
+    w.script_ends = true;
+    for (guint i = 0; i < 24; i++) {
+        g_autofree char *text = g_strnfill(3 * MIB + i * 40000, 'x');
+        autofd fd = world_tunnel(&w, "ok.test:8080", NULL);
+
+        w.script = text;
+        client_sends(fd, "go");
+        g_autoptr(GString) got = client_read(fd, NULL);
+        g_assert_cmpuint(got->len, ==, strlen(text));
+    }
+    world_clear(&w);
+}
+
 static void
 test_e25(void)
 {
@@ -432,6 +452,7 @@ main(int argc, char **argv)
     g_test_add_func("/door/E15-early-bytes", test_e15);
     g_test_add_func("/door/half-close", test_half_close);
     g_test_add_func("/door/bulk", test_bulk);
+    g_test_add_func("/door/bulk-end", test_bulk_end);
     g_test_add_func("/door/E25-policy-and-end", test_e25);
     g_test_add_func("/door/E25-every-state", test_e25_states);
     g_test_add_func("/door/E26-half-open", test_e26);
