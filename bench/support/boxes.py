@@ -113,12 +113,12 @@ class Boxes:
     def fds(self):
         return len(os.listdir(f'/proc/{self.keeper}/fd')), len(os.listdir(f'/proc/{self.server}/fd'))
 
-    def prepared(self):
-        """Disks that wait for a box: attached images that are the keeper's own."""
-        return len(boxes_loops(self.home))
+    def loops(self, names=None):
+        return boxes_loops(self.home, names)
 
     def wait_prepared(self, n):
-        wait_until('prepared disks', lambda: self.prepared() >= n)
+        """Until disks wait for a box: attached images that are the keeper's own."""
+        wait_until('prepared disks', lambda: len(self.loops()) >= n)
 
     def settle(self):
         """Until what is made in the background stays the same for a while."""
@@ -129,14 +129,16 @@ class Boxes:
                 last, since = now, time.monotonic()
             time.sleep(0.05)
 
-    def held(self):
-        """What boxes have on the host and in the two processes, as numbers."""
+    def held(self, loops=None):
+        """What boxes have on the host and in the two processes, as numbers; of loop devices those of
+        `loops` alone, where they are known: a look at each that a host has may take longer than a box."""
         keeper_fds, server_fds = self.fds()
         return {'keeper_fds': keeper_fds, 'server_fds': server_fds, 'processes': len(descendants(self.keeper)),
-                'groups': len(box_groups(self.keeper, self.home)), 'loops': self.prepared()}
+                'mounts': count_lines(f'/proc/{self.keeper}/mountinfo'), 'files': len(state_files(self.home)),
+                'groups': len(box_groups(self.keeper, self.home)), 'loops': len(self.loops(loops))}
 
-    def holds_no_more(self, before):
-        now = self.held()
+    def holds_no_more(self, before, loops=None):
+        now = self.held(loops)
         return all(now[name] <= before[name] for name in now)
 
     def resources(self):
@@ -146,17 +148,26 @@ class Boxes:
                 'keeper_rss': lib.rss_bytes(self.keeper), 'server_rss': lib.rss_bytes(self.server),
                 'keeper_mounts': count_lines(f'/proc/{self.keeper}/mountinfo'),
                 'processes': len(descendants(self.keeper)), 'cgroups': count_groups(),
-                'loop_devices': len(list(pathlib.Path('/sys/block').glob('loop*'))),
-                'loops_attached': len(list(pathlib.Path('/sys/block').glob('loop*/loop')))}
+                'loop_devices': len(loop_devices()), 'loops_attached': len(self.loops())}
 
 
-def boxes_loops(home):
-    found = []
-    for file in pathlib.Path('/sys/block').glob('loop*/loop/backing_file'):
-        with contextlib.suppress(OSError):
-            if file.read_text().startswith(str(home)):
-                found.append(file)
+def loop_devices():
+    return [name for name in os.listdir('/sys/block') if name.startswith('loop')]
+
+
+def boxes_loops(home, names=None):
+    found = set()
+    for name in loop_devices() if names is None else names:
+        with contextlib.suppress(OSError), open(f'/sys/block/{name}/loop/backing_file') as file:
+            if file.read().startswith(str(home)):
+                found.add(name)
     return found
+
+
+def state_files(home):
+    """Files that are there for boxes alone."""
+    state = pathlib.Path(f'{home}-keeper', 'state')
+    return [entry for folder in ('pool', 'kept', 'folders') for entry in os.listdir(state / folder)]
 
 
 def box_groups(keeper, home):
