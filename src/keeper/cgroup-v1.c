@@ -77,8 +77,6 @@ cgroup_v1_use(const Cgroups *groups, const char *name, CgroupUse *use)
         use->memory_bytes = cgroup_read_number(fd[CGROUP_MEMORY], name, "memory.usage_in_bytes", NULL);
         use->memory_peak_bytes = cgroup_read_number(fd[CGROUP_MEMORY], name, "memory.max_usage_in_bytes",
                                                     NULL);
-        use->oom_kills = (uint32_t)cgroup_read_number(fd[CGROUP_MEMORY], name, "memory.oom_control",
-                                                      "oom_kill");
     }
     if (use->cpu_us == 0 && fd[CGROUP_CPUACCT] >= 0)
         use->cpu_us = cgroup_read_number(fd[CGROUP_CPUACCT], name, "cpuacct.usage", NULL) / NS_PER_US;

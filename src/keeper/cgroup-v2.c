@@ -178,7 +178,6 @@ cgroup_v2_use(const Cgroups *groups, const char *name, CgroupUse *use)
     if ((groups->unified & 1u << CGROUP_MEMORY) != 0) {
         use->memory_bytes = cgroup_read_number(fd, name, "memory.current", NULL);
         use->memory_peak_bytes = cgroup_read_number(fd, name, "memory.peak", NULL);
-        use->oom_kills = (uint32_t)cgroup_read_number(fd, name, "memory.events", "oom_kill");
     }
     if ((groups->unified & 1u << CGROUP_PIDS) != 0)
         use->pids = (uint32_t)cgroup_read_number(fd, name, "pids.current", NULL);

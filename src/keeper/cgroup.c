@@ -239,6 +239,19 @@ cgroup_use(const Cgroups *groups, const char *name, CgroupUse *ret_use)
     *ret_use = (CgroupUse){0};
     cgroup_v2_use(groups, name, ret_use);
     cgroup_v1_use(groups, name, ret_use);
+    ret_use->oom_kills = cgroup_oom_kills(groups, name);
+}
+
+uint32_t
+cgroup_oom_kills(const Cgroups *groups, const char *name)
+{
+    int v1 = groups->fd[CGROUP_MEMORY];
+
+    if (v1 >= 0)
+        return (uint32_t)cgroup_read_number(v1, name, "memory.oom_control", "oom_kill");
+    return (groups->unified & 1u << CGROUP_MEMORY) == 0
+               ? 0
+               : (uint32_t)cgroup_read_number(groups->fd[CGROUP_UNIFIED], name, "memory.events", "oom_kill");
 }
 
 bool

@@ -51,6 +51,7 @@ bool cgroup_freeze(const Cgroups *groups, const char *name, bool frozen);
 /* Whatever is in the group; false: only the pid namespace's end can do it. */
 bool cgroup_kill(const Cgroups *groups, const char *name);
 void cgroup_use(const Cgroups *groups, const char *name, CgroupUse *ret_use);
+uint32_t cgroup_oom_kills(const Cgroups *groups, const char *name);
 /* True when the group is in no hierarchy any more. */
 bool cgroup_remove(const Cgroups *groups, const char *name);
 

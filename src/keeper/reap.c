@@ -72,13 +72,12 @@ box_on_exit(void *ctx, uint32_t events)
 static bool
 give_up_group(Box *box)
 {
-    CgroupUse use;
-
     if ((box->holds & HOLDS_GROUP) == 0)
         return true;
-    cgroup_use(&box->keeper->groups, box->group, &use);
-    if (use.oom_kills > box->oom_kills)
-        box->oom_kills = use.oom_kills;
+    uint32_t oom_kills = cgroup_oom_kills(&box->keeper->groups, box->group);
+
+    if (oom_kills > box->oom_kills)
+        box->oom_kills = oom_kills;
     if (!cgroup_remove(&box->keeper->groups, box->group)) {
         box->deadline_us = keeper_mono_us() + CLEAN_AGAIN_US;
         return false;
