@@ -16,6 +16,7 @@ import lib
 
 USER = 'coop'
 READY_S = 900  # the first start builds the template
+DEVICE_FIRST, DEVICE_RANGES, DEVICE_PLACES = 4096, 200, 4096 + 256 + 64  # as in the keeper's device.h
 
 
 def template_cache():
@@ -147,8 +148,14 @@ class Boxes:
         return {'keeper_fds': keeper_fds, 'server_fds': server_fds,
                 'keeper_rss': lib.rss_bytes(self.keeper), 'server_rss': lib.rss_bytes(self.server),
                 'keeper_mounts': count_lines(f'/proc/{self.keeper}/mountinfo'),
-                'processes': len(descendants(self.keeper)), 'cgroups': count_groups(),
-                'loop_devices': len(loop_devices()), 'loops_attached': len(self.loops())}
+                'processes': len(descendants(self.keeper)), 'cgroups': len(box_groups(self.keeper, self.home)),
+                'cgroups_of_host': count_groups(),
+                'loop_devices': len(self.devices()), 'loops_attached': len(self.loops())}
+
+    def devices(self):
+        """Loop devices that the keeper made: their numbers are in the range of its instance."""
+        base = DEVICE_FIRST + int(instance(self.home), 16) % DEVICE_RANGES * DEVICE_PLACES
+        return [name for name in loop_devices() if base <= int(name[len('loop'):]) < base + DEVICE_PLACES]
 
 
 def loop_devices():
@@ -170,14 +177,18 @@ def state_files(home):
     return [entry for folder in ('pool', 'kept', 'folders') for entry in os.listdir(state / folder)]
 
 
+def instance(home):
+    return pathlib.Path(f'{home}-keeper', 'state', 'instance').read_text().strip()
+
+
 def box_groups(keeper, home):
     """Folders of boxes, those that are prepared among them, in all hierarchies."""
-    instance = pathlib.Path(f'{home}-keeper', 'state', 'instance').read_text().strip()
+    name = f'coop-{instance(home)}'
     found = []
     for line in pathlib.Path(f'/proc/{keeper}/cgroup').read_text().splitlines():
         _, controllers, place = line.split(':', 2)
         for base in (pathlib.Path('/sys/fs/cgroup', controllers), pathlib.Path('/sys/fs/cgroup/unified')):
-            ours = base / place.strip('/') / f'coop-{instance}'
+            ours = base / place.strip('/') / name
             with contextlib.suppress(OSError):
                 found += [entry.path for entry in os.scandir(ours) if entry.name.startswith('box-')]
     return set(found)
@@ -205,7 +216,7 @@ def count_lines(path):
 
 
 def count_groups():
-    """Those of all hierarchies; nobody else makes them while a benchmark runs."""
+    """Those of all hierarchies, whoever made them, those that the kernel has not freed yet among them."""
     return sum(int(line.split()[2]) for line in pathlib.Path('/proc/cgroups').read_text().splitlines()[1:])
 
 

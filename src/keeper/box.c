@@ -61,7 +61,7 @@ box_new(Keeper *keeper, const KeeperRequest *request)
     box->request = *request;
     box->slot = -1;
     box->entry.unified_fd = box->idmap_fd = -1;
-    box->disk_mount_fd = box->disk_dir_fd = box->disk_image_fd = -1;
+    box->disk_mount_fd = box->disk_dir_fd = box->disk_image_fd = box->disk_device = -1;
     box->pidfd = box->channel_fd = box->sync_fd = box->door_fd = -1;
     box->process_watch = box->sync_watch = (Watch)WATCH_INIT;
     box->next = keeper->boxes;

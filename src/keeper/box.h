@@ -39,6 +39,7 @@ typedef struct Box {
     int disk_mount_fd; /* detached, until the child has it */
     int disk_dir_fd;   /* its root, for as long as the box lives */
     int disk_image_fd; /* its file, to be given back last; -1 in memory */
+    int disk_device;   /* as in DiskFds */
     int pidfd, channel_fd, sync_fd, door_fd;
     bool frozen;
     int trouble; /* with its storage: an errno, until THAW */

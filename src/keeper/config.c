@@ -15,6 +15,7 @@ enum {
     ID_BASE_DEFAULT = 0x70000000,
     ID_RANGES_DEFAULT = KEEPER_BOXES_MAX,
     USER_DISK_MEMORY = 256 << 20,
+    DEVICE_IDLE_S = 60,
 };
 
 typedef enum OptionKind { OPTION_TEXT, OPTION_U32, OPTION_U64, OPTION_FLAG } OptionKind;
@@ -39,6 +40,7 @@ static const struct {
     {"disk-floor", "BYTES", OPTION_U64, offsetof(KeeperConfig, disk_floor), G_MAXINT64, false},
     {"user-disk", "tmpfs|folder", OPTION_TEXT, offsetof(KeeperConfig, user_disk), 0, false},
     {"user-disk-memory", "BYTES", OPTION_U64, offsetof(KeeperConfig, user_disk_memory), G_MAXINT64, false},
+    {"device-idle", "SECONDS", OPTION_U32, offsetof(KeeperConfig, device_idle), G_MAXINT32, false},
     {"cgroup-leaf", NULL, OPTION_FLAG, offsetof(KeeperConfig, in_leaf), 0, false},
     {"template-base", "ID", OPTION_U32, offsetof(KeeperConfig, template_base), UINT32_MAX - ID_RANGE, false},
 };
@@ -92,7 +94,8 @@ config_parse(KeeperConfig *config, int argc, char **argv, GError **error)
                              .id_base = ID_BASE_DEFAULT,
                              .id_ranges = ID_RANGES_DEFAULT,
                              .disk_floor = UINT64_MAX,
-                             .user_disk_memory = USER_DISK_MEMORY};
+                             .user_disk_memory = USER_DISK_MEMORY,
+                             .device_idle = DEVICE_IDLE_S};
     for (size_t i = 0; i < G_N_ELEMENTS(table); i++)
         options[i] = (struct option){.name = table[i].name,
                                      .has_arg = table[i].kind == OPTION_FLAG ? no_argument

@@ -19,6 +19,7 @@ typedef struct KeeperConfig {
     uint64_t disk_floor;       /* UINT64_MAX: a part of the file system */
     char *user_disk;           /* without root: "tmpfs", or "folder" */
     uint64_t user_disk_memory; /* of a tmpfs; a larger disk is a folder */
+    uint32_t device_idle;      /* seconds until loop devices that nobody needs are removed */
     bool in_leaf;              /* the group we are in was made for us: boxes go beside it */
     uint32_t template_base;    /* the id of root in the files of layers and disks */
 } KeeperConfig;

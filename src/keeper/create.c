@@ -134,6 +134,7 @@ box_create_on_disk(Box *box, int error, DiskFds fds)
     }
     box->disk_mount_fd = fds.mount;
     box->disk_image_fd = fds.image;
+    box->disk_device = fds.device;
     box->holds |= HOLDS_DISK;
     FAILPOINT("create-disk");
     if (box->state == BOX_CREATING)

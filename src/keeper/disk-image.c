@@ -3,10 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/loop.h>
 #include <signal.h>
 #include <stdio.h>
-#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,8 +13,6 @@
 #include "base/id.h"
 
 enum {
-    LOOP_TRIES = 64, /* another process may take the free device first */
-    LOOP_BLOCK = 4096,
     COPY_CHUNK = 1 << 20,
     MKFS_BLOCK = 4096,
     MKFS_INODE = 256,
@@ -216,35 +212,4 @@ image_open(int state_fd, const char *name, int *ret_fd)
         return EUCLEAN;
     *ret_fd = g_steal_fd(&fd);
     return 0;
-}
-
-int
-image_attach(int image_fd, char ret_device[DISK_DEVICE_MAX + 1], int *ret_fd)
-{
-    struct loop_config config = {.fd = (uint32_t)image_fd,
-                                 .block_size = LOOP_BLOCK,
-                                 .info.lo_flags = LO_FLAGS_AUTOCLEAR | LO_FLAGS_DIRECT_IO};
-    autofd control = open("/dev/loop-control", O_RDWR | O_CLOEXEC);
-
-    if (control < 0)
-        return errno;
-    for (int i = 0; i < LOOP_TRIES; i++) {
-        int number = ioctl(control, LOOP_CTL_GET_FREE);
-
-        if (number < 0)
-            return errno;
-        snprintf(ret_device, DISK_DEVICE_MAX + 1, "/dev/loop%d", number);
-        autofd fd = open(ret_device, O_RDWR | O_CLOEXEC);
-
-        if (fd < 0 && errno != ENXIO && errno != EBUSY)
-            return errno;
-        if (fd >= 0 && ioctl(fd, LOOP_CONFIGURE, &config) == 0) {
-            *ret_fd = fd;
-            fd = -1;
-            return 0;
-        }
-        if (fd >= 0 && errno != EBUSY)
-            return errno;
-    }
-    return EBUSY;
 }

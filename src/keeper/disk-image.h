@@ -8,7 +8,7 @@ typedef struct DiskShape {
     uint32_t inodes;
 } DiskShape;
 
-enum { DISK_NAME_MAX = 79, DISK_DEVICE_MAX = 31 };
+enum { DISK_NAME_MAX = 79 };
 
 /* Files that hold an ext4 file system; for helpers, which may wait.  0, or an errno. */
 
@@ -18,6 +18,3 @@ int
 image_make(int state_fd, const DiskShape *shape, uint32_t owner, bool golden, const char *name, int *ret_fd);
 /* One that was kept, mended. */
 int image_open(int state_fd, const char *name, int *ret_fd);
-/* A loop device that frees itself with its last user; direct I/O, so that pages of the image are
- * not cached twice. */
-int image_attach(int image_fd, char ret_device[DISK_DEVICE_MAX + 1], int *ret_fd);

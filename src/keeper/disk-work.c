@@ -100,11 +100,11 @@ use_spares(int dir_fd)
 }
 
 static int
-mount_image(const DiskWork *work, int image_fd, int *ret_mount_fd)
+mount_image(const DiskWork *work, int image_fd, int *ret_mount_fd, DeviceOutcome *ret_outcome)
 {
-    char device[DISK_DEVICE_MAX + 1];
+    char device[DEVICE_PATH_MAX + 1];
     autofd loop = -1;
-    int error = image_attach(image_fd, device, &loop);
+    int error = device_attach(&work->device, image_fd, device, &loop, ret_outcome);
 
     if (error != 0)
         return error;
@@ -120,16 +120,18 @@ mount_image(const DiskWork *work, int image_fd, int *ret_mount_fd)
 }
 
 int
-disk_work_make(const DiskWork *work, DiskFds *ret_fds)
+disk_work_make(const DiskWork *work, DiskFds *ret_fds, DeviceOutcome *ret_outcome)
 {
     const char *name = work->kept[0] != '\0' ? work->kept : NULL;
     autofd image = -1;
+
+    *ret_outcome = DEVICE_UNTOUCHED;
     int error = name != NULL ? image_open(work->state_fd, name, &image) : ENOENT;
 
     if (error == ENOENT)
         error = image_make(work->state_fd, &work->shape, work->owner, work->golden, name, &image);
     if (error == 0)
-        error = mount_image(work, image, &ret_fds->mount);
+        error = mount_image(work, image, &ret_fds->mount, ret_outcome);
     if (error == 0 && name != NULL)
         use_spares(ret_fds->mount);
     if (error == 0)

@@ -3,6 +3,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "keeper/device-work.h"
 #include "keeper/disk-image.h"
 
 /* What a forked helper does to disks, so that the keeper never waits for one.
@@ -14,7 +15,12 @@
 typedef struct DiskFds {
     int mount; /* attached nowhere: it ends with the last fd */
     int image;
+    int device; /* the place of its loop device in the keeper's table; -1: not one of ours */
 } DiskFds;
+#define DISK_FDS_NONE                                                                                        \
+    {                                                                                                        \
+        .mount = -1, .image = -1, .device = -1                                                               \
+    }
 
 typedef struct DiskWork {
     int state_fd;
@@ -22,6 +28,7 @@ typedef struct DiskWork {
     uint32_t owner;                 /* the id of root on it */
     char kept[DISK_NAME_MAX + 1];   /* the file below the state folder; "": thrown away */
     bool golden;                    /* make: copy from the shape's golden image */
+    DeviceLease device;             /* make: the one to use; end: the one that is free then */
     int dir_fd;                     /* end: of the mounted disk; closed; -1: only the folder is left */
     char folder[DISK_NAME_MAX + 1]; /* end: removed with all that is in it; "": none */
 } DiskWork;
@@ -29,8 +36,8 @@ typedef struct DiskWork {
 /* What an overlay needs of a new disk; `owner`: the id of root on it.  0, or an errno. */
 int disk_make_dirs(int mount_fd, uint32_t owner);
 
-/* 0, or an errno. */
-int disk_work_make(const DiskWork *work, DiskFds *ret_fds);
+/* 0, or an errno; the outcome is told in either case. */
+int disk_work_make(const DiskWork *work, DiskFds *ret_fds, DeviceOutcome *ret_outcome);
 int disk_work_end(const DiskWork *work);
 
 /* A disk that is kept may come back full, and a start needs a few inodes and blocks: they are set

@@ -22,7 +22,7 @@
 #include "keeper/fork.h"
 #include "wire/channel.h"
 
-enum { RUNNING_MAX = 4, KEEP_MAX = 5 };
+enum { RUNNING_MAX = 4, KEEP_MAX = 5, END_MS = 1000 };
 
 typedef struct Job {
     struct Job *next;
@@ -34,6 +34,7 @@ typedef struct Job {
     int pidfd;    /* -1: waiting */
     int socket;
     bool told;
+    DeviceOutcome outcome; /* make: of the device it was lent */
     Watch result_watch, end_watch;
 } Job;
 
@@ -56,9 +57,10 @@ struct Disks {
 
 typedef struct JobResult {
     int32_t error;
+    uint32_t outcome; /* DeviceOutcome */
 } JobResult;
 
-static const DiskFds no_fds = {.mount = -1, .image = -1};
+static const DiskFds no_fds = DISK_FDS_NONE;
 
 static void start_jobs(Disks *disks);
 
@@ -98,7 +100,9 @@ disks_free(Disks *disks)
         Job *job = disks->jobs;
 
         disks->jobs = job->next;
-        /* Helpers die with us. */
+        /* One that is taking a disk down may finish; the others die with us. */
+        if (job->kind == DISK_JOB_END && job->pidfd >= 0)
+            (void)poll(&(struct pollfd){.fd = job->pidfd, .events = POLLIN}, 1, END_MS);
         job_free(job);
     }
     while (disks->ready != NULL) {
@@ -123,7 +127,10 @@ job_new(Disks *disks, DiskJobKind kind, const char *box)
     job->pidfd = job->socket = job->image_fd = -1;
     job->result_watch = job->end_watch = (Watch)WATCH_INIT;
     g_strlcpy(job->box, box, sizeof job->box);
-    job->work = (DiskWork){.state_fd = disks->spec.state_fd, .owner = disks->spec.owner, .dir_fd = -1};
+    job->work = (DiskWork){.state_fd = disks->spec.state_fd,
+                           .owner = disks->spec.owner,
+                           .device = DEVICE_LEASE_NONE,
+                           .dir_fd = -1};
     return job;
 }
 
@@ -144,7 +151,7 @@ run_job(const Job *job, int socket)
     int keep[KEEP_MAX] = {STDERR_FILENO, socket, job->work.state_fd};
     int n = 3;
     DiskFds fds = no_fds;
-    JobResult result;
+    DeviceOutcome outcome = DEVICE_UNTOUCHED;
 
     if (job->work.dir_fd >= 0)
         keep[n++] = job->work.dir_fd;
@@ -153,7 +160,10 @@ run_job(const Job *job, int socket)
     fork_detach(keep, n);
     /* The last close of a disk is the slow one; it has to be ours, not the keeper's. */
     (void)poll(&(struct pollfd){.fd = socket, .events = POLLRDHUP}, 1, -1);
-    result.error = job->kind == DISK_JOB_MAKE ? disk_work_make(&job->work, &fds) : disk_work_end(&job->work);
+    int error = job->kind == DISK_JOB_MAKE ? disk_work_make(&job->work, &fds, &outcome)
+                                           : disk_work_end(&job->work);
+    JobResult result = {.error = error, .outcome = outcome};
+
     FAILPOINT("disk-helper");
     bool sent = channel_send(socket, &result, sizeof result, &fds.mount, fds.mount >= 0 ? 2 : 0) == 0;
 
@@ -176,6 +186,7 @@ disks_drop(Disks *disks, DiskFds fds)
 
     job->work.dir_fd = fds.mount;
     job->image_fd = fds.image;
+    job->work.device.place = fds.device;
     job_queue(disks, job);
 }
 
@@ -215,7 +226,16 @@ take_result(Job *job)
     job->told = true;
     if (channel_recv(job->socket, &result, sizeof result, fds, &n_fds) != sizeof result)
         result.error = EIO;
-    DiskFds made = n_fds == 2 ? (DiskFds){.mount = fds[0], .image = fds[1]} : no_fds;
+    DiskFds made = no_fds;
+
+    if (n_fds == 2)
+        made = (DiskFds){.mount = fds[0], .image = fds[1], .device = -1};
+    job->outcome = result.outcome;
+    /* From now on the device is the disk's. */
+    if (n_fds == 2 && result.outcome == DEVICE_ATTACHED) {
+        made.device = job->work.device.place;
+        job->work.device.place = -1;
+    }
 
     if (job->box[0] == '\0')
         pool_job_done(disks, job, result.error, made);
@@ -241,6 +261,7 @@ on_helper_end(void *ctx, uint32_t events)
     disks->n_running--;
     if (!job->told)
         take_result(job);
+    devices_settle(disks->spec.devices, job->work.device.place, job->outcome);
     while (*at != job)
         at = &(*at)->next;
     *at = job->next;
@@ -255,6 +276,8 @@ job_start(Disks *disks, Job *job)
 
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return false;
+    if (job->kind == DISK_JOB_MAKE)
+        job->work.device = devices_take(disks->spec.devices);
     pid_t pid = fork_held(0, -1, &job->pidfd);
 
     if (pid == 0)
@@ -266,6 +289,8 @@ job_start(Disks *disks, Job *job)
     if (pid < 0) {
         job->pidfd = -1;
         close_fd(&job->socket);
+        if (job->kind == DISK_JOB_MAKE)
+            devices_settle(disks->spec.devices, job->work.device.place, DEVICE_UNTOUCHED);
         errno = saved;
         return false;
     }
@@ -412,20 +437,21 @@ disks_take(Disks *disks, const char *box, DiskShape shape, bool keep, DiskFds *r
 }
 
 bool
-disks_end(Disks *disks, const char *box, int dir_fd, int image_fd, bool keep)
+disks_end(Disks *disks, const char *box, DiskFds fds, bool keep)
 {
     bool folder = disks->spec.in_memory && folder_is_there(disks->spec.state_fd, box);
 
     if (disks->spec.in_memory && !folder) {
-        close(dir_fd);
+        close(fds.mount);
         return true;
     }
     Job *job = job_new(disks, DISK_JOB_END, box);
 
     if (folder)
         folder_name(box, job->work.folder);
-    job->work.dir_fd = dir_fd;
-    job->image_fd = image_fd;
+    job->work.dir_fd = fds.mount;
+    job->image_fd = fds.image;
+    job->work.device.place = fds.device;
     if (keep)
         kept_image(box, job->work.kept);
     job_queue(disks, job);

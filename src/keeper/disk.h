@@ -3,6 +3,7 @@
 #include <glib.h>
 #include <stdbool.h>
 
+#include "keeper/device.h"
 #include "keeper/disk-work.h"
 #include "keeper/loop.h"
 #include "wire/record.h"
@@ -18,6 +19,7 @@ typedef void (*DiskDoneFunc)(void *ctx, DiskJobKind kind, const char *box, int e
 
 typedef struct DisksSpec {
     Loop *loop;
+    Devices *devices;    /* borrowed */
     int state_fd;        /* borrowed */
     bool in_memory;      /* images cannot be mounted */
     uint64_t memory_max; /* in_memory: a larger disk is a folder */
@@ -48,8 +50,9 @@ typedef enum DiskTake { DISK_TAKEN, DISK_LATER, DISK_REFUSED } DiskTake;
 /* TAKEN: `ret_fds` are the caller's.  LATER: on_done will be called.  REFUSED: errno. */
 DiskTake disks_take(Disks *disks, const char *box, DiskShape shape, bool keep, DiskFds *ret_fds);
 
-/* Takes both.  True: it is gone.  False: on_done will be called when it is unmounted. */
-bool disks_end(Disks *disks, const char *box, int dir_fd, int image_fd, bool keep);
+/* Takes the fds; that of the mount may be one of its root.  True: it is gone.  False: on_done will
+ * be called when it is unmounted. */
+bool disks_end(Disks *disks, const char *box, DiskFds fds, bool keep);
 /* Whether a disk of this shape is a folder. */
 bool disks_in_folder(const Disks *disks, DiskShape shape);
 /* Folders of boxes that a keeper before this one left. */

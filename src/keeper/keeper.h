@@ -24,6 +24,7 @@
  *     instance      a random name; our cgroups carry it
  *     groups        folders of our cgroups, those of earlier starts too
  *     records       the boxes there are meant to be
+ *     devices       the loop devices that were made for boxes
  *     kept/ID.img   the disk of a box, where keeping it was asked for
  *     pool/         images until they are whole; then those that are thrown away have no name
  *     images/       empty disks to copy from
@@ -38,6 +39,7 @@ struct Keeper {
 
     Loop loop;
     Server *server;
+    Devices *devices;
     Disks *disks;
     Pool *pool;
     Storage *storage;

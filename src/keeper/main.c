@@ -235,10 +235,23 @@ on_disk_done(void *ctx, DiskJobKind kind, const char *id, int error, DiskFds fds
     box_clean(box);
 }
 
+static bool
+open_devices(Keeper *keeper, GError **error)
+{
+    DevicesSpec spec = {.loop = &keeper->loop,
+                        .state_fd = keeper->state_fd,
+                        .instance = keeper->instance,
+                        .idle_us = MAX(keeper->config.device_idle, 1) * G_USEC_PER_SEC};
+
+    keeper->devices = devices_new(&spec, error);
+    return keeper->devices != NULL;
+}
+
 static void
 open_disks(Keeper *keeper)
 {
     DisksSpec spec = {.loop = &keeper->loop,
+                      .devices = keeper->devices,
                       .state_fd = keeper->state_fd,
                       .in_memory = !keeper->privileged,
                       .memory_max = keeper->config.user_disk_memory,
@@ -304,6 +317,8 @@ keeper_open(Keeper *keeper, GError **error)
     keeper->n_masks = find_masks(keeper->masks);
     if (!loop_init(&keeper->loop))
         return err_errno(error, "make the event loop");
+    if (!open_devices(keeper, error))
+        return false;
     open_disks(keeper);
     keeper->server = server_new(keeper, error);
     return keeper->server != NULL;
@@ -347,7 +362,7 @@ next_timeout_ms(const Keeper *keeper, int64_t due_us)
     int64_t refill_us = pool_due_us(keeper->pool);
     int64_t look_us = MIN(storage_due_us(keeper->storage), folder_watch_due_us(keeper->folders));
 
-    due_us = MIN(due_us, MIN(refill_us, look_us));
+    due_us = MIN(MIN(due_us, devices_due_us(keeper->devices)), MIN(refill_us, look_us));
     for (const Box *box = keeper->boxes; box != NULL; box = box->next) {
         if (box->state != BOX_RUNNING && box->deadline_us < due_us)
             due_us = box->deadline_us;
@@ -370,6 +385,8 @@ run(Keeper *keeper, const Signals *signals)
             storage_look(keeper->storage);
         if (keeper_mono_us() >= folder_watch_due_us(keeper->folders))
             folder_watch_look(keeper->folders);
+        if (keeper_mono_us() >= devices_due_us(keeper->devices))
+            devices_trim(keeper->devices);
         if (keeper_mono_us() >= due_us) {
             reconcile_again(keeper);
             due_us = keeper_mono_us() + RECONCILE_US;
@@ -395,6 +412,7 @@ stop(Keeper *keeper)
     pool_free(keeper->pool);
     disks_free(keeper->disks);
     server_free(keeper->server);
+    devices_free(keeper->devices);
     (void)unlink(keeper->config.socket_path);
     cgroups_close(&keeper->groups);
     loop_clear(&keeper->loop);

@@ -138,7 +138,7 @@ pool_refill(Pool *pool)
         return;
     Ready *ready = g_new0(Ready, 1);
 
-    *ready = (Ready){.slot = -1, .entry = {.unified_fd = -1}, .idmap_fd = -1, .disk = {-1, -1}};
+    *ready = (Ready){.slot = -1, .entry = {.unified_fd = -1}, .idmap_fd = -1, .disk = DISK_FDS_NONE};
     if (!fill(pool, ready)) {
         log_warn("keeper", "cannot prepare a box", log_str("error", g_strerror(errno)));
         ready_free(pool, ready);
@@ -168,6 +168,7 @@ pool_take(Pool *pool, Box *box)
     box->idmap_fd = ready->idmap_fd;
     box->disk_mount_fd = ready->disk.mount;
     box->disk_image_fd = ready->disk.image;
+    box->disk_device = ready->disk.device;
     box->holds |= HOLDS_SLOT | HOLDS_GROUP | HOLDS_DISK;
     g_free(ready);
     return true;

@@ -98,11 +98,13 @@ give_up_disk(Box *box)
         box->disk_dir_fd = openat(box->disk_mount_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (box->disk_mount_fd >= 0)
         close(box->disk_mount_fd);
-    int dir_fd = g_steal_fd(&box->disk_dir_fd);
+    DiskFds fds = {.mount = g_steal_fd(&box->disk_dir_fd),
+                   .image = g_steal_fd(&box->disk_image_fd),
+                   .device = box->disk_device};
 
     box->disk_mount_fd = -1;
     box->holds &= ~(unsigned)HOLDS_DISK;
-    if (disks_end(box->keeper->disks, box->id, dir_fd, g_steal_fd(&box->disk_image_fd), keep))
+    if (disks_end(box->keeper->disks, box->id, fds, keep))
         return true;
     box->holds |= HOLDS_DISK_JOB;
     return false;

@@ -248,12 +248,27 @@ def loops_of(keeper):
     return found
 
 
+DEVICE_FIRST, DEVICE_RANGES, DEVICE_PLACES = 4096, 200, 4096 + 256 + 64
+
+
+def devices_of(keeper):
+    """Loop devices with a number of the keeper's own."""
+    base = DEVICE_FIRST + int(keeper.instance, 16) % DEVICE_RANGES * DEVICE_PLACES
+    return [int(name[4:]) for name in os.listdir('/sys/block')
+            if name.startswith('loop') and base <= int(name[4:]) < base + DEVICE_PLACES]
+
+
+def devices_written_down(keeper):
+    return sum((keeper.state / 'devices').read_bytes())
+
+
 def leftovers(keeper, of_keeper=True):
     """What there is of boxes on the host; of_keeper: and of a keeper that has ended."""
     found = records_of(keeper)
     # What is ready for boxes to come has a disk and groups too.
     images = loops_of(keeper)
     found += images if of_keeper or len(images) > keeper.prepared else []
+    found += devices_of(keeper) if of_keeper else []
     found += [line for line in pathlib.Path('/proc/self/mountinfo').read_text().splitlines()
               if str(keeper.state) in line]
     for group in groups_of(keeper):

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loop devices: as many as boxes need at once, removed when idle, and nobody else's touched."""
+import contextlib
+import fcntl
+import os
+import signal
+import subprocess
+
+import pytest
+
+import boxes
+from boxes import CREATE, KILL
+from test_crash import needs_failpoints
+
+ADD, REMOVE = 0x4C80, 0x4C81
+IDLE = ['--device-idle', '1']
+NEVER = ['--device-idle', '3600']
+
+
+@contextlib.contextmanager
+def control():
+    fd = os.open('/dev/loop-control', os.O_RDWR | os.O_CLOEXEC)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def untouched(keeper):
+    return len(boxes.devices_of(keeper)) != len(boxes.loops_of(keeper))
+
+
+def trimmed(keeper):
+    """Only those that are in use are left, on the host and in the list."""
+    boxes.wait_until(lambda: untouched(keeper), 'devices that nobody needs')
+    boxes.wait_until(lambda: boxes.devices_written_down(keeper) != len(boxes.loops_of(keeper)), 'devices in the list')
+
+
+def at_once(keeper, n):
+    serials = {keeper.ask(CREATE, boxes.new_id()) for _ in range(n)}
+    made = []
+    while serials:
+        answer, fds = keeper.answer()
+        assert answer.verb == boxes.BOX
+        serials.remove(answer.serial)
+        made.append(boxes.Box(answer, fds).hello())
+    return made
+
+
+def test_used_again(make_keeper):
+    keeper = make_keeper(options=NEVER)
+    for _ in range(3):
+        for box in at_once(keeper, 6):
+            keeper.kill_box(box)
+        boxes.nothing_left(keeper)
+    # An end that is still giving back its image holds its device a moment longer.
+    assert 6 <= len(boxes.devices_of(keeper)) <= 10
+    assert boxes.devices_written_down(keeper) == len(boxes.devices_of(keeper))
+
+
+def test_removed_when_idle(make_keeper):
+    keeper = make_keeper(options=IDLE)
+    keeper.prepare(2)
+    boxes.wait_until(lambda: len(boxes.loops_of(keeper)) != 2, 'ready disks')
+    held = at_once(keeper, 12)
+    assert len(boxes.devices_of(keeper)) >= 12
+    for box in held[1:]:
+        keeper.kill_box(box)
+    trimmed(keeper)
+    boxes.wait_until(lambda: len(boxes.loops_of(keeper)) != 3, 'the box and the ready disks')
+    assert held[0].run('/bin/probe', 'write', '/tmp/note', 'x')[0] == 0
+    for box in [held[0], *at_once(keeper, 3)]:
+        keeper.kill_box(box)
+    trimmed(keeper)
+
+
+def test_an_end_leaves_none(make_keeper):
+    keeper = make_keeper(options=NEVER)
+    keeper.prepare(2)
+    for box in at_once(keeper, 10)[1:]:
+        keeper.kill_box(box)
+    assert boxes.devices_of(keeper)
+    assert keeper.end() == 0
+    boxes.nothing_left(keeper, of_keeper=True)
+    assert boxes.devices_written_down(keeper) == 0
+
+
+def test_strangers_are_left_alone(make_keeper, folder):
+    """A device in our range that we did not make, and one of ours that somebody else uses."""
+    keeper = make_keeper(options=IDLE)
+    base = boxes.DEVICE_FIRST + int(keeper.instance, 16) % boxes.DEVICE_RANGES * boxes.DEVICE_PLACES
+    image = folder / 'image'
+    image.write_bytes(bytes(boxes.MIB))
+    with control() as fd:
+        fcntl.ioctl(fd, ADD, base)
+        try:
+            keeper.kill_box(keeper.create())
+            boxes.wait_until(lambda: boxes.devices_written_down(keeper), 'a device that is not ours in the list')
+            first, second = keeper.create(), keeper.create()
+            assert sorted(boxes.devices_of(keeper)) == [base, base + 1, base + 2]
+            keeper.kill_box(first)
+            boxes.wait_until(lambda: len(boxes.loops_of(keeper)) != 1, 'the end of a box')
+            taken = next(n for n in boxes.devices_of(keeper)
+                         if n != base and not os.path.exists(f'/sys/block/loop{n}/loop'))
+            subprocess.run(['losetup', f'/dev/loop{taken}', image], check=True)
+            keeper.kill_box(second)
+            boxes.wait_until(lambda: set(boxes.devices_of(keeper)) != {base, taken}, 'ours that is free')
+            subprocess.run(['losetup', '-d', f'/dev/loop{taken}'], check=True)
+            boxes.wait_until(lambda: boxes.devices_of(keeper) != [base], 'ours that is free again')
+        finally:
+            keeper.end()
+            assert base in boxes.devices_of(keeper)
+            fcntl.ioctl(fd, REMOVE, base)
+
+
+@needs_failpoints
+@pytest.mark.parametrize('step', ('device-record', 'device-made', 'device-trim', 'device-removed', 'device-wiped'))
+def test_killed_between_steps(make_keeper, step):
+    """Of the keeper or of a helper; the next keeper knows what is its own."""
+    keeper = make_keeper(options=IDLE)
+    keeper.end()
+    keeper.start(fail_at=step + ':2')
+    with contextlib.suppress(ConnectionResetError, BrokenPipeError):
+        for _ in [keeper.ask(CREATE, boxes.new_id()) for _ in range(2)]:
+            answer, _ = keeper.answer()
+            if answer.verb == boxes.BOX:
+                keeper.ask(KILL, answer.box)
+        trimmed(keeper)
+    keeper.end(signal.SIGKILL)
+    boxes.wait_until(lambda: boxes.helpers_of(keeper), 'helpers outlive the keeper')
+    keeper.start()
+    boxes.nothing_left(keeper)
+    trimmed(keeper)
+    assert boxes.devices_of(keeper) == []
