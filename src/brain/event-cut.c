@@ -29,8 +29,7 @@ event_cut_put(EventCut *cut, const void *bytes, size_t n)
     return buf_put(&cut->held, bytes, n);
 }
 
-/* An empty line ends an event.  The LF of a CRLF that does so comes with the next event, where
- * it changes nothing. */
+/* An empty line ends an event. */
 static bool
 ends_event(EventCut *cut, guint8 c)
 {
@@ -63,6 +62,10 @@ event_cut_next(EventCut *cut, size_t *ret_n)
     guint8 *bytes = held_bytes(cut, &n);
     while (cut->scanned < n) {
         if (ends_event(cut, bytes[cut->scanned++])) {
+            /* Where the LF of a CRLF has not come yet, it begins the next event and changes
+             * nothing there. */
+            if (cut->after_cr && cut->scanned < n && bytes[cut->scanned] == '\n')
+                ends_event(cut, bytes[cut->scanned++]);
             *ret_n = cut->handed = cut->scanned;
             return bytes;
         }

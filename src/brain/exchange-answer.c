@@ -39,9 +39,12 @@ pull_stream(void *ctx, Buf *out)
     bool ok = buf_put(out, bytes, n);
     g_assert(ok); /* looked at its room */
     buf_skip(&x->answer.whole, n);
-    if (x->is_paused && x->call != NULL && buf_len(&x->answer.whole) < OUT_LOW) {
+    if (x->is_paused && buf_len(&x->answer.whole) < OUT_LOW) {
         x->is_paused = false;
-        http_call_resume(x->call);
+        if (x->call != NULL)
+            http_call_resume(x->call);
+        if (x->play != NULL)
+            tape_resume(x->play);
     }
     return HTTP_PULL_DATA;
 }
@@ -72,6 +75,8 @@ end_stream(Exchange *x, Fault fault, const char *why)
 
         g_assert(ok); /* no event is taken beyond half of OUT_MAX */
         x->error = fault_code(fault);
+    } else {
+        exchange_record_end(x);
     }
     exchange_account(x);
     http_request_wake(x->request);
@@ -91,9 +96,11 @@ pass_event(Exchange *x, guint8 *event, size_t n)
         end_stream(x, FAULT_UPSTREAM, why);
         return false;
     }
-    if (x->ask->adds_usage && usage_reader_last_is_extra(a->usage))
-        return true;
     provider_scrub(x->provider, (char *)event, n);
+    exchange_record(x, event, n);
+    /* A LF in front is the end of the event before. */
+    if (x->ask->adds_usage && usage_reader_last_is_extra(a->usage))
+        n = *event == '\n' ? 1 : 0;
     bool ok = buf_put(&a->whole, event, n);
     g_assert(ok); /* paused above GATE_OUT_HIGH, and what is held of events is bounded */
     return true;
@@ -121,23 +128,33 @@ take_stream(Exchange *x, const guint8 *bytes, size_t n)
     return !is_paused;
 }
 
+/* A server may leave out the last empty line.  What else is not whole is left out. */
 static void
-stream_done(Exchange *x, const GError *error)
+pass_rest(Exchange *x)
 {
     Answer *a = &x->answer;
     size_t n;
-    guint8 *rest = error == NULL ? event_cut_rest(&a->events, &n) : NULL;
+    guint8 *rest = event_cut_rest(&a->events, &n);
 
-    /* A server may leave out the last empty line. */
-    if (rest != NULL) {
-        g_autofree guint8 *last = g_malloc(n + 2);
+    if (rest == NULL)
+        return;
+    g_autofree guint8 *last = g_malloc(n + 2);
+    memcpy(last, rest, n);
+    memcpy(last + n, "\n\n", 2);
+    if (!usage_reader_feed(a->usage, last, n + 2, NULL) || !usage_reader_is_complete(a->usage))
+        return;
+    provider_scrub(x->provider, (char *)last, n);
+    exchange_record(x, last, n + 2);
+    bool ok = buf_put(&a->whole, last, n + 2);
+    g_assert(ok); /* as in pass_event() */
+}
 
-        memcpy(last, rest, n);
-        memcpy(last + n, "\n\n", 2);
-        if (!pass_event(x, last, n + 2))
-            return;
-    }
-    if (usage_reader_is_complete(a->usage)) {
+static void
+stream_done(Exchange *x, const GError *error)
+{
+    if (error == NULL)
+        pass_rest(x);
+    if (usage_reader_is_complete(x->answer.usage)) {
         end_stream(x, FAULT_UPSTREAM, NULL);
         return;
     }
@@ -177,6 +194,9 @@ whole_done(Exchange *x)
     }
     a->used.estimated = !usage_of_answer(x->route->dialect, object, &a->used);
     a->ended = true;
+    provider_scrub(x->provider, (char *)(guintptr)bytes, n);
+    exchange_record(x, bytes, n);
+    exchange_record_end(x);
     respond_whole(x, "application/json");
 }
 
@@ -245,6 +265,8 @@ pass_headers(Exchange *x, const AnswerHead *head)
         http_response_header(x->request, id_name, id);
     }
     http_response_header(x->request, "X-Coop-Request", http_request_id(x->request));
+    if (x->brain != NULL)
+        http_response_header(x->request, "X-Coop-Brain", x->brain);
 }
 
 static void
@@ -313,6 +335,7 @@ answer_head(Exchange *x, int status, const AnswerHead *head)
     }
     x->answer.status = status;
     pass_headers(x, head);
+    exchange_record_start(x);
     if (status >= 400)
         begin_whole(x, ANSWER_ERROR);
     else if (x->ask->stream)

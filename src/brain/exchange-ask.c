@@ -14,7 +14,6 @@ pass_breaker(Exchange *x)
 {
     guint repeats = 0;
 
-    ask_digest(x->ask, x->digest);
     if (!x->route->metered || x->route->kind == ROUTE_EMBEDDINGS || x->who.breaker == NULL)
         return true;
     x->in_breaker = true;
@@ -71,11 +70,56 @@ hold_budget(Exchange *x)
     return false;
 }
 
+/* ---- long bodies take a thread ---- */
+
+/* The thread has the Ask to itself: until `done`, nothing of the exchange looks at it. */
+static void
+run_work(Exchange *x, size_t bytes, void (*work)(void *data), void (*done)(void *data), void *data)
+{
+    if (bytes > GATE_PARSE_INLINE_MAX) {
+        loop_offload(x->gate->loop, work, done, data);
+        return;
+    }
+    work(data);
+    done(data);
+}
+
+typedef struct Prepare {
+    Exchange *x; /* a reference */
+    Ask *ask;
+    const char *model;
+    char *sent;
+    guint8 digest[ASK_DIGEST_LEN];
+} Prepare;
+
+static void
+prepare_work(void *data)
+{
+    Prepare *p = data;
+
+    if (p->ask->body != NULL)
+        p->sent = ask_encode(p->ask, p->model);
+    ask_digest(p->ask, p->digest);
+}
+
+static void
+prepare_done(void *data)
+{
+    g_autofree Prepare *p = data;
+    g_autoptr(Exchange) x = p->x;
+
+    x->sent = p->sent;
+    memcpy(x->digest, p->digest, sizeof x->digest);
+    if (x->gate != NULL && pass_breaker(x) && hold_budget(x))
+        exchange_call(x);
+}
+
 static void
 admit(Exchange *x)
 {
     const char *model = NULL;
     ProviderSlot *slot = gate_choose(x->gate, x->route->dialect, x->ask->model, &model);
+    Prepare *p;
 
     if (slot == NULL && x->ask->model != NULL) {
         exchange_refuse(x, FAULT_MODEL, "no provider has the model '%s' for %s clients", x->ask->model,
@@ -88,13 +132,11 @@ admit(Exchange *x)
         return;
     }
     x->provider = provider_ref(slot->provider);
+    x->script = slot->script != NULL ? brain_script_ref(slot->script) : NULL;
     x->model = g_strdup(model);
-    if (x->ask->body != NULL)
-        x->sent = ask_encode(x->ask, model);
-    if (!pass_breaker(x) || !hold_budget(x))
-        return;
-    json_decref(g_steal_pointer(&x->ask->body));
-    exchange_call(x);
+    p = g_new0(Prepare, 1);
+    *p = (Prepare){.x = exchange_ref(x), .ask = x->ask, .model = x->model};
+    run_work(x, x->ask->bytes, prepare_work, prepare_done, p);
 }
 
 /* ---- is it well formed? ---- */
@@ -142,12 +184,7 @@ parse(Exchange *x)
     Parse *p = g_new0(Parse, 1);
 
     *p = (Parse){.x = exchange_ref(x), .route = x->route, .bytes = g_steal_pointer(&x->incoming)};
-    if (p->bytes->len > GATE_PARSE_INLINE_MAX) {
-        loop_offload(x->gate->loop, parse_work, parse_done, p);
-        return;
-    }
-    parse_work(p);
-    parse_done(p);
+    run_work(x, p->bytes->len, parse_work, parse_done, p);
 }
 
 /* ---- its body ---- */

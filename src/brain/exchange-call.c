@@ -74,13 +74,11 @@ start_call(Exchange *x, GError **error)
     return call;
 }
 
-void
-exchange_call(Exchange *x)
+static void
+call_provider(Exchange *x)
 {
     g_autoptr(GError) error = NULL;
 
-    if (x->began_us == 0)
-        x->began_us = clock_mono_us();
     x->call = start_call(x, &error);
     if (x->call == NULL)
         exchange_refuse(x, FAULT_UPSTREAM, "the provider '%s' cannot be called: %s",
@@ -88,19 +86,45 @@ exchange_call(Exchange *x)
 }
 
 void
+exchange_call(Exchange *x)
+{
+    g_autoptr(Json) body = NULL;
+
+    x->began_us = clock_mono_us();
+    if (x->script != NULL)
+        exchange_play_script(x);
+    /* Only scripts look at it again; a conversation may be large. */
+    body = g_steal_pointer(&x->ask->body);
+    if (x->script != NULL)
+        return;
+    if (provider_tape(x->provider) == TAPE_REPLAY)
+        exchange_replay(x);
+    else
+        call_provider(x);
+}
+
+void
 exchange_stop_call(Exchange *x)
 {
-    loop_timer_cancel(x->gate->loop, &x->retry);
+    if (x->retry != 0)
+        g_source_remove(x->retry);
+    x->retry = 0;
     if (x->call != NULL)
         http_call_cancel(g_steal_pointer(&x->call));
+    if (x->play != NULL)
+        tape_stop(g_steal_pointer(&x->play));
 }
 
 /* ---- once more ---- */
 
-static void
-on_retry(LoopTimer *timer)
+static gboolean
+on_retry(gpointer data)
 {
-    exchange_call((Exchange *)((char *)timer - G_STRUCT_OFFSET(Exchange, retry)));
+    Exchange *x = data;
+
+    x->retry = 0;
+    call_provider(x);
+    return G_SOURCE_REMOVE;
 }
 
 /* Milliseconds to wait; -1: longer than we wait for anybody. */
@@ -124,8 +148,8 @@ try_again(Exchange *x, const char *retry_after)
         return false;
     x->retries++;
     exchange_stop_call(x);
-    x->retry.expired = on_retry;
-    loop_timer_set(x->gate->loop, &x->retry, (guint)MAX(wait_ms, 1));
+    /* Of a length that the provider chooses, so not a timer of the Loop. */
+    x->retry = g_timeout_add((guint)wait_ms, on_retry, x);
     return true;
 }
 

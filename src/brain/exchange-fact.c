@@ -30,6 +30,7 @@ new_fact(const Exchange *x, const char *kind)
     if (x->provider != NULL)
         set_string(fact, "provider", provider_name(x->provider));
     set_string(fact, "model", x->model);
+    set_string(fact, "brain", x->brain);
     set_string(fact, "dialect", dialect_name(x->route->dialect));
     set_string(fact, "request", http_request_id(x->request));
     return fact;

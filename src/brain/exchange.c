@@ -55,6 +55,8 @@ exchange_unref(Exchange *x)
     answer_clear(&x->answer);
     ask_free(x->ask);
     provider_unref(x->provider);
+    brain_script_unref(x->script);
+    tape_unref(x->recorded);
     if (x->incoming != NULL)
         g_byte_array_unref(x->incoming);
     http_request_unref(x->request);
@@ -120,6 +122,8 @@ exchange_refuse(Exchange *x, Fault fault, const char *fmt, ...)
     exchange_ref(x);
     x->error = fault_code(fault);
     x->answer.status = fault_status(fault);
+    if (x->brain != NULL)
+        http_response_header(x->request, "X-Coop-Brain", x->brain);
     gate_respond_fault(x->request, x->route->dialect, fault, message);
     exchange_end(x);
     exchange_unref(x);

@@ -8,6 +8,8 @@
 #include "brain/gate.h"
 #include "brain/provider-private.h"
 #include "brain/route.h"
+#include "brain/script.h"
+#include "brain/tape.h"
 #include "http/client.h"
 
 /* What the parts of the gate share.
@@ -17,6 +19,7 @@
  *   exchange.c        one request's life: refusals, the end
  *   exchange-ask.c    its body is read and checked, a provider chosen, the budget held
  *   exchange-call.c   the provider is called, and called again where that may help
+ *   exchange-tape.c   or a script or a recording plays it
  *   exchange-answer.c what comes is passed on
  *   exchange-fact.c   what it used is counted and told
  *
@@ -44,6 +47,7 @@ enum {
 
 typedef struct ProviderSlot {
     Provider *provider;
+    BrainScript *script; /* of a PROVIDER_SCRIPT */
 } ProviderSlot;
 
 typedef struct GateTest GateTest;
@@ -108,8 +112,13 @@ typedef struct Exchange {
     bool in_breaker;
     BudgetHold *hold;
 
+    BrainScript *script; /* a reference; NULL: none */
     HttpCall *call;
-    LoopTimer retry;
+    TapePlay *play;    /* in its place, for scripts and replays */
+    const char *brain; /* "script" or "replay", static; NULL: a real one */
+    guint retry;       /* source of the wait before another try; 0: none */
+    Tape *recorded;    /* NULL: nothing is recorded */
+    gint64 recorded_us;
     guint retries;
     gint64 began_us; /* 0: the provider was not called */
     gint64 first_byte_us;
@@ -132,6 +141,13 @@ void gate_respond_fault(HttpRequest *request, Dialect dialect, Fault fault, cons
 void exchange_start(Exchange *x);
 void exchange_call(Exchange *x);
 void exchange_stop_call(Exchange *x);
+
+void exchange_play_script(Exchange *x);
+void exchange_replay(Exchange *x);
+/* Keeps what passes by, where the provider's settings say so. */
+void exchange_record_start(Exchange *x);
+void exchange_record(Exchange *x, const guint8 *bytes, size_t n);
+void exchange_record_end(Exchange *x);
 
 /* From whoever plays the provider. */
 typedef struct AnswerHead {

@@ -12,6 +12,7 @@ slot_free(void *data)
     ProviderSlot *slot = data;
 
     provider_unref(slot->provider);
+    brain_script_unref(slot->script);
     g_free(slot);
 }
 
@@ -94,13 +95,22 @@ compare_slots(gconstpointer a, gconstpointer b)
 bool
 gate_set_provider(Gate *gate, Provider *provider, const char *script, GError **error)
 {
+    g_autoptr(BrainScript) parsed = NULL;
     ProviderSlot *slot;
 
+    if ((provider_kind(provider) == PROVIDER_SCRIPT) != (script != NULL))
+        return err_set(error, ERR_INVALID, "a provider of kind 'script' has a script, and no other has");
+    if (script != NULL) {
+        parsed = brain_script_new(script, strlen(script), error);
+        if (parsed == NULL)
+            return false;
+    }
     if (gate_find_provider(gate, provider_name(provider)) == NULL && gate->slots->len >= GATE_PROVIDERS_MAX)
         return err_set(error, ERR_LIMIT, "there are %d providers already", GATE_PROVIDERS_MAX);
     gate_remove_provider(gate, provider_name(provider));
     slot = g_new0(ProviderSlot, 1);
     slot->provider = provider_ref(provider);
+    slot->script = g_steal_pointer(&parsed);
     g_ptr_array_add(gate->slots, slot);
     g_ptr_array_sort(gate->slots, compare_slots);
     return true;
