@@ -190,6 +190,7 @@ pull_piece(void *ctx, Buf *out)
         return p->u->hold ? HTTP_PULL_WAIT : HTTP_PULL_END;
     g_assert_true(buf_puts(out, piece));
     p->at++;
+    p->u->sent++;
     return HTTP_PULL_DATA;
 }
 
@@ -282,4 +283,37 @@ upstream_provider(const Upstream *u, const char *kind, const char *extra)
 {
     return g_strdup_printf("{\"name\":\"up\",\"kind\":\"%s\",\"base_url\":\"http://127.0.0.1:%u/v1\"%s}",
                            kind, u->server.port, extra);
+}
+
+/* ---- both ---- */
+
+void
+gate_world_init(GateWorld *w, const char *kind)
+{
+    gate_fixture_init(&w->g, NULL, NULL);
+    upstream_init(&w->u);
+    g_autofree char *json = upstream_provider(&w->u, kind, "");
+    gate_fixture_provider(&w->g, json, NULL);
+}
+
+void
+gate_world_clear(GateWorld *w)
+{
+    gate_fixture_clear(&w->g);
+    upstream_clear(&w->u);
+}
+
+gint64
+fact_number(Json *fact, const char *name)
+{
+    Json *value = json_object_get(fact, name);
+
+    g_assert_true(json_is_integer(value));
+    return json_integer_value(value);
+}
+
+const char *
+fact_text(Json *fact, const char *name)
+{
+    return json_string_value(json_object_get(fact, name));
 }

@@ -48,6 +48,7 @@ typedef struct Upstream {
     int fail_status;
     const char *const *stream; /* pieces, one a turn; then NULL */
     bool hold;                 /* after the pieces, wait for the gate to close */
+    guint sent;                /* pieces of streams */
     guint gone;                /* streams that the gate left */
 } Upstream;
 
@@ -55,3 +56,27 @@ void upstream_init(Upstream *u);
 void upstream_clear(Upstream *u);
 /* {"name":"up","kind":KIND,"base_url":…,EXTRA} for gate_fixture_provider(). */
 char *upstream_provider(const Upstream *u, const char *kind, const char *extra);
+
+/* A gate with that one provider behind it. */
+typedef struct GateWorld {
+    GateFixture g;
+    Upstream u;
+} GateWorld;
+
+void gate_world_init(GateWorld *w, const char *kind);
+void gate_world_clear(GateWorld *w);
+
+#define GATE_CHAT "/openai/v1/chat/completions"
+#define GATE_RESPONSES "/openai/v1/responses"
+#define GATE_MESSAGES "/anthropic/v1/messages"
+#define GATE_CHAT_ANSWER                                                                                     \
+    "{\"id\":\"c1\",\"object\":\"chat.completion\",\"model\":\"gpt-4o-mini\",\"choices\":[{\"index\":0,"     \
+    "\"message\":{\"role\":\"assistant\",\"content\":\"hi\"},\"finish_reason\":\"stop\"}],"                  \
+    "\"usage\":{\"prompt_tokens\":1000,\"completion_tokens\":200,\"total_tokens\":1200,"                     \
+    "\"prompt_tokens_details\":{\"cached_tokens\":400}}}"
+#define GATE_ASK "{\"model\":\"gpt-4o-mini\",\"messages\":[{\"role\":\"user\",\"content\":\"hello\"}]}"
+#define GATE_ASK_STREAM                                                                                      \
+    "{\"model\":\"gpt-4o-mini\",\"stream\":true,\"messages\":[{\"role\":\"user\",\"content\":\"hello\"}]}"
+
+gint64 fact_number(Json *fact, const char *name);
+const char *fact_text(Json *fact, const char *name);
