@@ -61,7 +61,9 @@ on_created(Box *box, bool created, const GError *error, void *data)
     bool gone = http_request_is_gone(call->request);
 
     if (error != NULL)
-        call_respond_error(call, error);
+        call_respond_error_after(
+            call, error,
+            err_kind(error) == ERR_LIMIT ? box_host_room_s(call->api->boxes, call->caller.key_id) : 0);
     else if (!gone && c->first != NULL)
         answer_first(c, box, created);
     else if (!gone)

@@ -9,6 +9,8 @@
 
 /* The loop stands still while JSON is parsed; who has no key may not make it stand for long. */
 enum { STRANGER_BODY_MAX = 16 * 1024 };
+/* Where nothing better is known of when it is worth a try. */
+enum { RETRY_S = 1 };
 
 /* The only place where kinds of errors become HTTP statuses. */
 static const int statuses[ERR_KIND_MAX] = {
@@ -29,8 +31,8 @@ keep_nowhere(HttpRequest *request)
     http_response_header(request, "Cache-Control", "no-store");
 }
 
-void
-respond_error(HttpRequest *request, int status, const char *message)
+static void
+respond_error_after(HttpRequest *request, int status, const char *message, gint64 retry_s)
 {
     /* Messages quote what was sent, cut at a byte; JSON wants whole characters. */
     g_autofree char *valid = g_utf8_make_valid(message, -1);
@@ -39,22 +41,38 @@ respond_error(HttpRequest *request, int status, const char *message)
     g_autofree char *text = json_encode(body);
 
     keep_nowhere(request);
-    if (status == 429 || status == 503)
-        http_response_header(request, "Retry-After", "1");
+    if (status == 429 || status == 503) {
+        g_autofree char *after = g_strdup_printf("%" G_GINT64_FORMAT, MAX(retry_s, RETRY_S));
+
+        http_response_header(request, "Retry-After", after);
+    }
     http_respond_text(request, status, "application/json", text);
 }
 
 void
-call_respond_error(ApiCall *call, const GError *error)
+respond_error(HttpRequest *request, int status, const char *message)
+{
+    respond_error_after(request, status, message, RETRY_S);
+}
+
+void
+call_respond_error_after(ApiCall *call, const GError *error, gint64 retry_s)
 {
     int status = error_status(error);
 
     if (status >= 500)
         log_error("api", "a call failed", log_str("id", http_request_id(call->request)),
                   log_str("path", http_request_path(call->request)), log_gerror(error));
-    respond_error(call->request, status,
-                  status == 500 ? "something went wrong inside; the log has it under this request id"
-                                : error->message);
+    respond_error_after(call->request, status,
+                        status == 500 ? "something went wrong inside; the log has it under this request id"
+                                      : error->message,
+                        retry_s);
+}
+
+void
+call_respond_error(ApiCall *call, const GError *error)
+{
+    call_respond_error_after(call, error, RETRY_S);
 }
 
 void

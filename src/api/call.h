@@ -68,6 +68,8 @@ void call_respond_empty(ApiCall *call); /* 204 */
 /* {"code", "message", "request_id"}; the status follows from the error's kind.  Messages of
  * internal errors go to the log, not out. */
 void call_respond_error(ApiCall *call, const GError *error);
+/* With 429 and 503: before that many seconds it is of no use to try again. */
+void call_respond_error_after(ApiCall *call, const GError *error, gint64 retry_s);
 /* The same for what HttpSink.end reports: too long is 413, too slow 408. */
 void call_respond_body_error(ApiCall *call, const GError *error);
 /* The same without a call, for the gate. */

@@ -310,36 +310,6 @@ host_fill_create(BoxHost *host, const Template *template, const KeeperLimits *li
         g_strlcpy(r->layers[i], template->layers[i], sizeof r->layers[i]);
 }
 
-typedef struct Count {
-    const char *owner;
-    guint of_owner, all;
-} Count;
-
-static void
-count_live(Box *box, void *data)
-{
-    Count *count = data;
-
-    if (!box_is_live(box))
-        return;
-    count->all++;
-    count->of_owner += strcmp(box->row.facts.owner, count->owner) == 0;
-}
-
-static bool
-check_caps(BoxHost *host, const char *owner, GError **error)
-{
-    Count count = {.owner = owner != NULL ? owner : ""};
-
-    host_each(host, count_live, &count);
-    if (count.of_owner >= host->spec.boxes_per_key)
-        return err_set(error, ERR_LIMIT, "this key has %u boxes, the most it may have: end one first",
-                       count.of_owner);
-    if (count.all >= host->spec.boxes_max)
-        return err_set(error, ERR_LIMIT, "this server has %u boxes, the most it may have", count.all);
-    return true;
-}
-
 static bool
 check_room(BoxHost *host, GError **error)
 {
@@ -431,7 +401,7 @@ create(BoxHost *host, const BoxSpec *spec, Caller caller)
         host->spec.templates, spec->template != NULL ? spec->template : host->spec.default_template, &error);
 
     if (template == NULL || !wish_limits(&spec->limits, template, &host->spec, &limits, &error) ||
-        !check_caps(host, spec->owner, &error) || !check_room(host, &error))
+        !host_check_caps(host, spec->owner, &error) || !check_room(host, &error))
         answer_later(host, NULL, error, caller);
     else
         make(host, spec, template, &limits, caller);

@@ -79,6 +79,10 @@ Box *lease_find(BoxHost *host, const char *owner, const char *lease); /* a live 
 void lease_set(BoxHost *host, Box *box);
 void lease_drop(BoxHost *host, Box *box);
 
+/* ---- host-caps.c ---- */
+
+bool host_check_caps(BoxHost *host, const char *owner, GError **error);
+
 /* ---- host-create.c ---- */
 
 void host_fill_create(BoxHost *host, const Template *template, const KeeperLimits *limits, const char *id,

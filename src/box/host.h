@@ -70,6 +70,10 @@ typedef struct BoxSpec {
 typedef void (*BoxCreatedFunc)(Box *box, bool created, const GError *error, void *data);
 void box_host_create(BoxHost *host, const BoxSpec *spec, BoxCreatedFunc done, void *data);
 
+/* After ERR_LIMIT: in how many seconds the first of the boxes that are too many is over if nobody
+ * touches it; 0: that is not known. */
+gint64 box_host_room_s(BoxHost *host, const char *owner);
+
 /* By box id, with or without "sb-", or by UUID; `owner` NULL: anybody's.  Only boxes that have
  * not ended.  Borrowed; NULL: none. */
 Box *box_host_find(BoxHost *host, const char *id, const char *owner);
