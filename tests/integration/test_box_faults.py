@@ -144,6 +144,27 @@ def test_nobody_is_left_with_a_box_he_never_heard_of(server, point):
 
 
 @needs_failpoints
+def test_server_killed_while_filling_its_pool(server):
+    """The box that was being made is nobody's; the one that was taken before stays."""
+    witness = Witness(server)
+    server.env['COOP_BOXES_POOL'] = '1'
+    try:
+        server.restart('box-pool-made:2')
+        wait_until(lambda: 'coop_boxes_pooled 1' in server.ask('GET', '/metrics').body.decode(), 'a box in the pool')
+        taken = server.create()
+        assert taken['from_pool']
+        server.wait_killed()
+        server.restart()
+        wait_until(lambda: 'coop_boxes_pooled 1' in server.ask('GET', '/metrics').body.decode(), 'a new one in the pool')
+        assert server.live() == {witness.box, taken['id']}
+        assert server.run(taken['id'], 'echo well')['stdout'] == 'well\n'
+    finally:
+        server.env['COOP_BOXES_POOL'] = '0'
+        server.restart()
+    witness.is_well()
+
+
+@needs_failpoints
 @pytest.mark.parametrize('point', EXEC)
 def test_server_killed_while_executing(server, point):
     witness = Witness(server)

@@ -80,6 +80,46 @@ def test_full_disk_under_the_server(small_disk):
         server.finish()
 
 
+def use_up_inodes(place):
+    place.mkdir()
+    for n in range(1 << 20):
+        try:
+            (place / str(n)).touch()
+        except OSError as error:
+            assert error.errno == ENOSPC
+            return
+    raise AssertionError('no end of them')
+
+
+@pytest.mark.parametrize('floor', ['0', '1MiB'])
+def test_no_inodes_under_the_server(small_disk, floor):
+    """What is there goes on and answers; nothing is begun, and later all is as before."""
+    server = FaultServer(small_disk, env={'COOP_BOXES_DISK_FLOOR': floor}).start()
+    files = small_disk / 'files'
+    try:
+        box = server.create()['id']
+        line = 'while read x; do echo "got $x"; done; exit 9'
+        command = server.start_command(box, line, stdin=True, timeout=0)['id']
+        use_up_inodes(files)
+        refused = server.ask('POST', API, body={})
+        check_error(server, refused, 507)
+        assert floor == '0' or 'further files only' in refused.json['message']
+        assert server.run(box, 'seq 3')['stdout'] == '1\n2\n3\n'
+        at = f'{API}/{box}/commands/{command}'
+        server.post(at + '/stdin?close=1', b'one\n', status=200)
+        end = server.ended(box, command)['end']
+        assert (end['reason'], end['exit_code'], end['stdout_bytes']) == ('exit', 9, 8)
+        shutil.rmtree(files)
+        with server.box() as fresh:
+            assert server.run(fresh, 'echo well')['stdout'] == 'well\n'
+        again = server.run(box, 'echo kept')['id']
+        assert server.output(box, again).body == b'kept\n'
+        assert server.ask('DELETE', f'{API}/{box}').status == 204
+        server.nothing_left()
+    finally:
+        server.finish()
+
+
 # ---- the supervisor ----
 
 def lent_ids():

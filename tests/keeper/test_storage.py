@@ -107,3 +107,17 @@ def test_disk_fails_under_a_box(keeper, small_disk):
     keeper.kill_box(writer)
     keeper.kill_box(quiet)
     boxes.nothing_left(keeper)
+
+
+@pytest.mark.parametrize('keeper', [0], indirect=True)
+def test_disks_are_made_when_there_is_room_again(keeper, small_disk):
+    """Nobody has to ask a second time."""
+    fill(small_disk, 16 * 1024)
+    keeper.prepare(2)
+    answer, _ = keeper.call(CREATE, boxes.new_id())
+    assert (answer.verb, answer.stage) == (FAILED, STAGE_DISK)
+    assert answer.error in (errno.ENOSPC, errno.EIO)  # of the image, or of what is mounted on it
+    assert boxes.loops_of(keeper) == []
+    (small_disk / 'filler').unlink()
+    boxes.wait_until(lambda: len(boxes.loops_of(keeper)) != 2, 'ready disks')
+    keeper.kill_box(keeper.create())
