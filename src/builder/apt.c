@@ -14,12 +14,14 @@
 
 /* Packages are fetched by the host's apt, which knows the host's proxies, certificates and
  * keys, and installed by the template's dpkg, with archives and lists bound into the root for
- * as long as it takes. */
+ * as long as it takes.  What packages bring along runs without network: first everything is
+ * fetched, then it is installed in a cell that has none. */
 
 enum { LISTS_GOOD_S = 24 * 3600, MANY = 200 };
 #define LISTS BUILD_CACHE "/lists"
 #define ARCHIVES BUILD_CACHE "/archives"
 #define STAMP LISTS "/stamp"
+#define FETCH "--download-only"
 
 static bool
 put(const char *path, const char *text, GError **error)
@@ -80,6 +82,20 @@ apt_env(Build *b)
     char **result = g_strv_builder_end(env);
     g_strv_builder_unref(env);
     return result;
+}
+
+/* Borrows them. */
+static GPtrArray *
+join_words(const char *const *head, const char *const *packages)
+{
+    GPtrArray *argv = g_ptr_array_new();
+
+    for (guint i = 0; head[i] != NULL; i++)
+        g_ptr_array_add(argv, (char *)(guintptr)head[i]);
+    for (guint i = 0; packages[i] != NULL; i++)
+        g_ptr_array_add(argv, (char *)(guintptr)packages[i]);
+    g_ptr_array_add(argv, NULL);
+    return argv;
 }
 
 /* ---- the lists ---- */
@@ -209,16 +225,10 @@ bool
 apt_simulate(Build *b, const char *const *packages, guint *ret_n, GError **error)
 {
     g_auto(GStrv) env = apt_env(b);
-    g_autoptr(GPtrArray) argv = g_ptr_array_new();
+    static const char *const head[] = {"apt-get", "--simulate", "install", NULL};
+    g_autoptr(GPtrArray) argv = join_words(head, packages);
     g_autoptr(GError) failed = NULL;
     Simulation s = {0};
-
-    g_ptr_array_add(argv, (char *)(guintptr) "apt-get");
-    g_ptr_array_add(argv, (char *)(guintptr) "--simulate");
-    g_ptr_array_add(argv, (char *)(guintptr) "install");
-    for (guint i = 0; packages[i] != NULL; i++)
-        g_ptr_array_add(argv, (char *)(guintptr)packages[i]);
-    g_ptr_array_add(argv, NULL);
     CellSpec cell = host_cell(b, (const char *const *)argv->pdata, env);
 
     cell.line = on_simulated;
@@ -248,6 +258,33 @@ apt_on_line(const char *line, void *data)
     if (g_str_has_prefix(line, "Get:") || g_str_has_prefix(line, "Setting up ") ||
         g_str_has_prefix(line, "I: "))
         report_line(&p->build->report, line);
+}
+
+/* ---- the packages of a root ---- */
+
+/* A root is made in two steps, the second on top of the first: so are the archives looked up, with
+ * the essential packages given out as installed. */
+static const char fetch_script[] = "set -e\n"
+                                   "cd /tmp/apt-state\n"
+                                   "apt-get -y -q " FETCH " install '?essential' > essential\n"
+                                   "cat essential\n"
+                                   "sed -n '/^The following NEW packages/,/^[^ ]/s/^  //p' essential | xargs "
+                                   "apt-cache show --no-all-versions |\n"
+                                   "    sed 's/^Package: .*/&\\nStatus: install ok installed/' > status\n"
+                                   "apt-get -y -q " FETCH
+                                   " -o Dir::State::status=/tmp/apt-state/status install apt \"$@\"\n";
+
+bool
+apt_fetch_root(AptProgress *progress, GError **error)
+{
+    static const char *const head[] = {"sh", "-c", fetch_script, "sh", NULL};
+    g_auto(GStrv) env = apt_env(progress->build);
+    g_autoptr(GPtrArray) argv = join_words(head, (const char *const *)progress->build->plan->packages);
+    CellSpec cell = host_cell(progress->build, (const char *const *)argv->pdata, env);
+
+    cell.line = apt_on_line;
+    cell.line_data = progress;
+    return cell_run(&cell, error);
 }
 
 /* ---- packages on top of other layers ---- */
@@ -281,6 +318,21 @@ unmount_for_dpkg(GError **error)
     return true;
 }
 
+/* Runs `apt-get -y -q HOW install PACKAGES` in the root. */
+static bool
+run_install(AptProgress *progress, char **env, const char *how, GError **error)
+{
+    const char *const head[] = {"apt-get", "-y", "-q", how, "install", NULL};
+    g_autoptr(GPtrArray) argv = join_words(head, (const char *const *)progress->build->plan->packages);
+    CellSpec cell = host_cell(progress->build, (const char *const *)argv->pdata, env);
+
+    cell.inner = BUILD_ROOT;
+    cell.network = strcmp(how, FETCH) == 0;
+    cell.line = apt_on_line;
+    cell.line_data = progress;
+    return cell_run(&cell, error);
+}
+
 static bool
 install(Build *b, GError **error)
 {
@@ -288,27 +340,17 @@ install(Build *b, GError **error)
     static const char *const policy_file = BUILD_ROOT "/usr/sbin/policy-rc.d";
     /* The names of archives that apt hands to dpkg must be there inside of the root too. */
     g_auto(GStrv) env = g_environ_setenv(apt_env(b), "TMPDIR", BUILD_ROOT "/tmp", TRUE);
-    g_autoptr(GPtrArray) argv = g_ptr_array_new();
     AptProgress progress = {.build = b};
 
     if (!apt_simulate(b, (const char *const *)b->plan->packages, &progress.total, error))
         return false;
     if (progress.total == 0)
         return true;
-    static const char *const head[] = {"apt-get", "-y", "-q", "install"};
-    for (size_t i = 0; i < G_N_ELEMENTS(head); i++)
-        g_ptr_array_add(argv, (char *)(guintptr)head[i]);
-    for (guint i = 0; b->plan->packages[i] != NULL; i++)
-        g_ptr_array_add(argv, b->plan->packages[i]);
-    g_ptr_array_add(argv, NULL);
-    CellSpec cell = host_cell(b, (const char *const *)argv->pdata, env);
-
-    cell.inner = BUILD_ROOT;
-    cell.line = apt_on_line;
-    cell.line_data = &progress;
+    if (!run_install(&progress, env, FETCH, error))
+        return false;
     if (!put(policy_file, policy, error) || chmod(policy_file, 0755) < 0)
         return false;
-    bool ok = cell_run(&cell, error);
+    bool ok = run_install(&progress, env, "--no-download", error);
     (void)unlink(policy_file); /* the layer is thrown away if the rest fails */
     return ok;
 }

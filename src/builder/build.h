@@ -63,5 +63,7 @@ typedef struct AptProgress {
     guint total, fetched, unpacked, set_up;
 } AptProgress;
 void apt_on_line(const char *line, void *progress);
+/* Into the cache: whatever a root of the plan's packages needs. */
+bool apt_fetch_root(AptProgress *progress, GError **error);
 #define APT_CONFIG_FILE "/tmp/apt.conf"
 #define APT_SOURCES "/tmp/sources.d"

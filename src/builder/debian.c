@@ -64,24 +64,22 @@ make_argv(Build *b)
     return argv;
 }
 
+/* Without network: the archives are there. */
 static bool
-run_mmdebstrap(Build *b, guint total, GError **error)
+run_mmdebstrap(Build *b, AptProgress *progress, GError **error)
 {
     g_autoptr(GPtrArray) argv = make_argv(b);
-    AptProgress progress = {.build = b, .total = total};
     GStrvBuilder *builder = g_strv_builder_new();
 
     g_strv_builder_add_many(builder, "PATH=" BUILD_PATH, "HOME=/tmp", "TMPDIR=/tmp", "LC_ALL=C.UTF-8",
                             "DEBIAN_FRONTEND=noninteractive", NULL);
-    g_strv_builder_addv(builder, (const char **)(guintptr)b->host->proxy_env);
     g_auto(GStrv) env = g_strv_builder_end(builder);
     g_strv_builder_unref(builder);
     CellSpec cell = {.argv = (const char *const *)argv->pdata,
                      .env = (const char *const *)env,
-                     .network = true,
                      .mounts = true,
                      .line = apt_on_line,
-                     .line_data = &progress};
+                     .line_data = progress};
 
     return cell_run(&cell, error);
 }
@@ -104,7 +102,7 @@ bool
 step_debian(Build *b, GError **error)
 {
     g_autofree char *program = g_find_program_in_path("mmdebstrap");
-    guint total = 0;
+    AptProgress progress = {.build = b};
 
     if (program == NULL)
         return err_set(
@@ -112,8 +110,8 @@ step_debian(Build *b, GError **error)
             "mmdebstrap is not installed, and Debian roots are made with it; the template \"host\" "
             "needs none");
     report_step(&b->report, "lists", 1, 6);
-    if (!apt_update(b, error) || !count_packages(b, &total, error))
+    if (!apt_update(b, error) || !count_packages(b, &progress.total, error))
         return false;
     report_step(&b->report, "packages", 6, 70);
-    return run_mmdebstrap(b, total, error);
+    return apt_fetch_root(&progress, error) && run_mmdebstrap(b, &progress, error);
 }

@@ -4,10 +4,12 @@
 They are kept in a folder that outlives the run (COOP_TEST_CACHE, or coop-templates in the cache of
 the user who builds), so only the first run, and one after a change of a recipe, takes its minute.
 """
+import contextlib
 import os
 import pathlib
 import pwd
 import tempfile
+import threading
 
 import pytest
 
@@ -126,3 +128,43 @@ def test_offline(server, builder, fresh):
     (store / f'{plan["key"]}.layer').unlink(missing_ok=True)
     assert code == 0, said[-1]
     builder.run({'action': 'remove', 'store': plan['store'], 'names': [said[-1]['done']['layer']]})
+
+
+class Watch(threading.Thread):
+    """In which networks the dpkg of a root ran, while this is entered; apt asks the host's too."""
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.over, self.networks = threading.Event(), set()
+
+    def run(self):
+        while not self.over.wait(0.01):
+            for place in pathlib.Path('/proc').glob('[0-9]*'):
+                with contextlib.suppress(OSError):
+                    if (place / 'comm').read_text() == 'dpkg\n' and os.readlink(place / 'root') != '/':
+                        self.networks.add(os.readlink(place / 'ns/net'))
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.over.set()
+        self.join()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root sees others' namespaces")
+@pytest.mark.parametrize('root', [False, True])
+def test_what_packages_bring_has_no_network(server, builder, root):
+    """Everything is fetched before anything is unpacked, for a root and for what comes on top of one."""
+    base = build(server, 'base')
+    name = f'quiet-{root}-{os.getpid()}'
+    plan = {'action': 'build', 'store': server.env['COOP_TEMPLATES_DIR'], 'key': name, 'work': f'{name}.tmp-1',
+            'packages': ['bc', 'gawk'], 'verify': [{'command': 'echo 6*7 | bc', 'want': '42'}], 'user': 'root',
+            'workdir': '/', **({'root': 'debian'} if root else {'lowers': base['layers']})}
+    with Watch() as watch:
+        code, said = builder.run(plan)
+    (pathlib.Path(plan['store']) / f'{name}.layer').unlink(missing_ok=True)
+    assert code == 0, said[-1]
+    builder.run({'action': 'remove', 'store': plan['store'], 'names': [said[-1]['done']['layer']]})
+    assert watch.networks and os.readlink('/proc/self/ns/net') not in watch.networks
