@@ -159,5 +159,23 @@ class BoxServer(Server):
     def feed(self, box, command, last_id=None):
         return Stream(self, f'{API}/{box}/commands/{command}/output', last_id=last_id)
 
+    def state(self, box):
+        made = self.get(f'{API}/{box}')
+        return made['state'], made['reason']
+
+    def live(self):
+        return {one['id'] for one in self.get(API)['sandboxes']}
+
+    def delete_all(self):
+        for box in self.live():
+            assert self.ask('DELETE', f'{API}/{box}').status == 204
+
+    def hostname(self, pid):
+        done = subprocess.run(['nsenter', '--target', str(pid), '--uts', 'hostname'], capture_output=True, text=True)
+        return done.stdout.strip()
+
+    def processes_of(self, box):
+        return self.get(f'{API}/{box}/stats')['processes']
+
     def execute(self, box, status=200, key='', **body):
         return self.post(f'/sandbox/{box}/execute', body, status=status, key=key)

@@ -104,17 +104,6 @@ class FaultServer(BoxServer):
         except GONE:
             return None
 
-    def state(self, box):
-        made = self.get(f'{API}/{box}')
-        return made['state'], made['reason']
-
-    def live(self):
-        return {one['id'] for one in self.get(API)['sandboxes']}
-
-    def delete_all(self):
-        for box in self.live():
-            assert self.ask('DELETE', f'{API}/{box}').status == 204
-
     def nothing_left(self):
         leaks.nothing_left(self, self.empty)
 
@@ -134,7 +123,3 @@ class FaultServer(BoxServer):
                 and self.hostname(pid) == box.removeprefix('sb-')
         except (OSError, KeyError):
             return False
-
-    def hostname(self, pid):
-        done = subprocess.run(['nsenter', '--target', pid, '--uts', 'hostname'], capture_output=True, text=True)
-        return done.stdout.strip()

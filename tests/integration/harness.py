@@ -281,6 +281,10 @@ class Server:
             after, more = page['next_after'], page['more']
         return found
 
+    def pids(self, program):
+        """Of those that a supervisor has started, one after the other."""
+        return [int(pid) for pid in re.findall(rf'msg="started" program={program} pid=(\d+)', self.log())]
+
     def resident_kib(self):
         text = pathlib.Path(f'/proc/{self.pid}/status').read_text()
         return int(re.search(r'^VmRSS:\s+(\d+)', text, re.M)[1])

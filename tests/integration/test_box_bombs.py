@@ -72,20 +72,20 @@ def test_fork_bomb(server):
     with server.box(limits={'processes': 40}) as box:
         made, why = map(int, server.run(box, argv=['/bin/probe', 'fork'])['stdout'].split())
         assert made < 40 and why == EAGAIN
-        wait_until(lambda: server.get(f'{API}/{box}/stats')['processes'] == 1, 'the end of its processes')
+        wait_until(lambda: server.processes_of(box) == 1, 'the end of its processes')
         bomb = server.start_command(box, 'b() { b | b & }; (b) & while :; do :; done', timeout=2)
         others_work(server)
         end = server.ended(box, bomb['id'])['end']
         assert end['reason'] == 'timeout' and end['exit_code'] == 124
         # All of them, also those who left the group of their parents.
-        wait_until(lambda: server.get(f'{API}/{box}/stats')['processes'] == 1, 'the end of its processes')
+        wait_until(lambda: server.processes_of(box) == 1, 'the end of its processes')
         still_works(server, box)
 
 
 def test_fork_bomb_is_deleted(server):
     box = server.create(limits={'processes': 100})['id']
     server.start_command(box, 'b() { b | b & }; (b) & while :; do :; done', timeout=0)
-    wait_until(lambda: server.get(f'{API}/{box}/stats')['processes'] > 50, 'many processes')
+    wait_until(lambda: server.processes_of(box) > 50, 'many processes')
     assert server.ask('DELETE', f'{API}/{box}').status == 204
     assert server.state(box) == ('terminated', 'killed')
     others_work(server)
@@ -108,7 +108,7 @@ def test_endless_loop(server):
         end = server.run(box, line, timeout=1)['end']
         assert (end['reason'], end['exit_code']) == ('timeout', 124)
         # What was killed is gone when the kernel has seen to it.
-        wait_until(lambda: server.get(f'{API}/{box}/stats')['processes'] == 1, 'the end of them all')
+        wait_until(lambda: server.processes_of(box) == 1, 'the end of them all')
         others_work(server)
 
 

@@ -171,9 +171,6 @@ class Supervised(Server):
     def pid(self):
         return self.pids('serve')[-1]
 
-    def pids(self, program):
-        return [int(pid) for pid in re.findall(rf'msg="started" program={program} pid=(\d+)', self.log())]
-
     def has_keeper(self):
         return self.get('/health', key=None)['tiers'][0]['available']
 
