@@ -4,20 +4,29 @@
 #include "door/resolver.h"
 
 #include <ares.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/stat.h>
 
+#include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/err.h"
 
 enum {
     TICK_MS = 100, /* how exactly c-ares' own deadlines are kept while a query is under way */
     TRIES = 3,
     TRY_MS_MIN = 50,
+    CONFIG_FRESH_US = G_USEC_PER_SEC,
 };
+static const char resolv_conf[] = "/etc/resolv.conf";
 
 struct Resolver {
     Loop *loop;
+    char *servers; /* NULL: those of resolv_conf */
+    guint total_ms;
+    gint64 config_us, looked_us; /* when that was changed, and when we looked */
     ares_channel channel;
     GHashTable *sockets; /* fd -> Socket */
     GHashTable *waiting; /* a set of Lookups that c-ares is done with */
@@ -181,6 +190,108 @@ on_answer(void *data, int status, int timeouts, struct ares_addrinfo *answer)
     finish(l);
 }
 
+/* ---- life ---- */
+
+static bool
+open_channel(Resolver *r, GError **error)
+{
+    char lookups[] = "b";
+    struct ares_options options = {
+        .flags = ARES_FLAG_NOSEARCH | ARES_FLAG_NOALIASES,
+        .timeout = (int)MAX(r->total_ms / TRIES, (guint)TRY_MS_MIN),
+        .tries = TRIES,
+        .lookups = lookups,
+        .sock_state_cb = on_socket_state,
+        .sock_state_cb_data = r,
+    };
+    int mask = ARES_OPT_FLAGS | ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES | ARES_OPT_DOMAINS | ARES_OPT_LOOKUPS |
+               ARES_OPT_SOCK_STATE_CB;
+    ares_channel channel = NULL;
+    int status = ares_init_options(&channel, &options, mask);
+
+    if (status == ARES_SUCCESS && r->servers != NULL)
+        status = ares_set_servers_ports_csv(channel, r->servers);
+    if (status != ARES_SUCCESS) {
+        if (channel != NULL)
+            ares_destroy(channel);
+        return err_set(error, ERR_UNAVAILABLE, "start the resolver: %s", ares_strerror(status));
+    }
+    if (r->channel != NULL)
+        ares_destroy(r->channel);
+    r->channel = channel;
+    return true;
+}
+
+static gint64
+config_changed_us(void)
+{
+    struct stat st;
+    autofd fd = open(resolv_conf, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return 0;
+    return (gint64)st.st_mtim.tv_sec * G_USEC_PER_SEC + st.st_mtim.tv_nsec / 1000;
+}
+
+/* A machine that changes networks changes its name servers.  c-ares reads them once; a file that
+ * cannot be read leaves those that are known. */
+static void
+follow_config(Resolver *r)
+{
+    gint64 now = clock_mono_us();
+
+    if (r->servers != NULL || r->under_way > 0 || now - r->looked_us < CONFIG_FRESH_US)
+        return;
+    gint64 changed = config_changed_us();
+
+    r->looked_us = now;
+    if (changed != 0 && changed != r->config_us && open_channel(r, NULL))
+        r->config_us = changed;
+}
+
+Resolver *
+resolver_new(Loop *loop, const char *servers, guint total_ms, GError **error)
+{
+    Resolver *r = g_new0(Resolver, 1);
+
+    r->loop = loop;
+    r->servers = g_strdup(servers);
+    r->total_ms = total_ms;
+    r->tick.expired = on_tick;
+    r->sockets = g_hash_table_new_full(NULL, NULL, NULL, free_socket);
+    r->waiting = g_hash_table_new(NULL, NULL);
+    r->config_us = config_changed_us();
+    (void)ares_library_init(ARES_LIB_INIT_ALL); /* fails on other systems only */
+    if (!open_channel(r, error)) {
+        resolver_free(r);
+        return NULL;
+    }
+    return r;
+}
+
+void
+resolver_free(Resolver *resolver)
+{
+    GHashTableIter iter;
+    gpointer lookup;
+
+    if (resolver == NULL)
+        return;
+    if (resolver->channel != NULL)
+        ares_destroy(resolver->channel); /* ends every query */
+    g_hash_table_iter_init(&iter, resolver->waiting);
+    while (g_hash_table_iter_next(&iter, &lookup, NULL))
+        lookup_free(lookup);
+    g_hash_table_unref(resolver->waiting);
+    loop_timer_cancel(resolver->loop, &resolver->tick);
+    g_hash_table_unref(resolver->sockets);
+    ares_library_cleanup();
+    g_free(resolver->servers);
+    g_free(resolver);
+}
+
+/* ---- what others ask ---- */
+
 Lookup *
 resolver_look_up(Resolver *resolver, const char *host, LookupFunc func, void *data)
 {
@@ -189,10 +300,13 @@ resolver_look_up(Resolver *resolver, const char *host, LookupFunc func, void *da
     struct ares_addrinfo_hints hints = {
         .ai_flags = ARES_AI_NOSORT, .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
 
-    *l = (Lookup){.later.expired = on_later, .resolver = resolver, .host = g_strdup(host)};
+    l->later.expired = on_later;
+    l->resolver = resolver;
+    l->host = g_strdup(host);
     l->func = func;
     l->data = data;
     l->addresses = g_array_new(FALSE, FALSE, sizeof(struct sockaddr_storage));
+    follow_config(resolver);
     if (resolver->under_way++ >= RESOLVER_LOOKUPS_MAX) {
         err_set(&l->error, ERR_UNAVAILABLE, "too many names are being looked up");
         finish_later(l);
@@ -210,58 +324,4 @@ void
 lookup_cancel(Lookup *lookup)
 {
     lookup->func = NULL;
-}
-
-/* ---- life ---- */
-
-Resolver *
-resolver_new(Loop *loop, const char *servers, guint total_ms, GError **error)
-{
-    g_autoptr(Resolver) r = g_new0(Resolver, 1);
-    char lookups[] = "b";
-    struct ares_options options = {
-        .flags = ARES_FLAG_NOSEARCH | ARES_FLAG_NOALIASES,
-        .timeout = (int)MAX(total_ms / TRIES, (guint)TRY_MS_MIN),
-        .tries = TRIES,
-        .lookups = lookups,
-        .sock_state_cb = on_socket_state,
-        .sock_state_cb_data = r,
-    };
-    int mask = ARES_OPT_FLAGS | ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES | ARES_OPT_DOMAINS | ARES_OPT_LOOKUPS |
-               ARES_OPT_SOCK_STATE_CB;
-
-    r->loop = loop;
-    r->tick.expired = on_tick;
-    r->sockets = g_hash_table_new_full(NULL, NULL, NULL, free_socket);
-    r->waiting = g_hash_table_new(NULL, NULL);
-    int status = ares_library_init(ARES_LIB_INIT_ALL);
-    if (status == ARES_SUCCESS)
-        status = ares_init_options(&r->channel, &options, mask);
-    if (status == ARES_SUCCESS && servers != NULL)
-        status = ares_set_servers_ports_csv(r->channel, servers);
-    if (status != ARES_SUCCESS) {
-        err_set(error, ERR_UNAVAILABLE, "start the resolver: %s", ares_strerror(status));
-        return NULL;
-    }
-    return g_steal_pointer(&r);
-}
-
-void
-resolver_free(Resolver *resolver)
-{
-    if (resolver == NULL)
-        return;
-    if (resolver->channel != NULL)
-        ares_destroy(resolver->channel); /* ends every query */
-    GHashTableIter iter;
-    gpointer lookup;
-
-    g_hash_table_iter_init(&iter, resolver->waiting);
-    while (g_hash_table_iter_next(&iter, &lookup, NULL))
-        lookup_free(lookup);
-    g_hash_table_unref(resolver->waiting);
-    loop_timer_cancel(resolver->loop, &resolver->tick);
-    g_hash_table_unref(resolver->sockets);
-    ares_library_cleanup();
-    g_free(resolver);
 }

@@ -35,10 +35,14 @@ typedef struct World {
 enum { WORLD_DEAD_MS = 800 };
 #define WORLD_BOX "box00000000000000001"
 
-/* Once, before the tests.  False: this host does not let us; the tests are to be skipped. */
-bool world_enter(void);
+/* Once, before the tests, with main()'s arguments.  False: this host does not let us, and the
+ * tests were skipped. */
+bool world_enter(int *argc, char ***argv);
 /* In the networks: "near", "far".  Commands of ip(8). */
 void world_ip(const char *net, const char *arguments);
+
+/* The file that says which name servers there are, for this process. */
+void world_name_servers(const char *text);
 
 void world_init(World *w, const char *policy_json);
 void world_clear(World *w);

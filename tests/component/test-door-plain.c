@@ -294,11 +294,8 @@ test_own_paths(void)
 int
 main(int argc, char **argv)
 {
-    g_test_init(&argc, &argv, NULL);
-    if (!world_enter()) {
-        g_print("1..0 # SKIP networks cannot be made here\n");
+    if (!world_enter(&argc, &argv))
         return 0;
-    }
     g_test_add_func("/door/E10-host-header", test_e10);
     g_test_add_func("/door/E11-both-ways-alike", test_e11);
     g_test_add_func("/door/E14-each-request", test_e14);

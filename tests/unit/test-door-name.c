@@ -81,8 +81,7 @@ static const char *const bad[] = {
     "allowed.com\r\n:443",
     "allowed.com\x01:443",
     "allowed.com\x7f:443",
-    "b\xc3\xbc"
-    "cher.example:443",
+    "b\xc3\xbc\x63her.example:443",
     "allowed_com:443",
     "*.allowed.com:443",
     "allowed.com:443:443",
