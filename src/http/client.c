@@ -243,6 +243,14 @@ http_client_new(GMainContext *context)
 }
 
 void
+http_client_allow(HttpClient *client, guint connections, guint per_host)
+{
+    curl_multi_setopt(client->multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, (long)connections);
+    curl_multi_setopt(client->multi, CURLMOPT_MAX_HOST_CONNECTIONS, (long)per_host);
+    curl_multi_setopt(client->multi, CURLMOPT_MAXCONNECTS, (long)per_host);
+}
+
+void
 http_client_free(HttpClient *client)
 {
     HttpCall *call;

@@ -44,6 +44,8 @@ typedef struct HttpCallHandler {
 } HttpCallHandler;
 
 HttpClient *http_client_new(GMainContext *context);
+/* How many connections may be open at once, in all and to one host, in the place of limits.h. */
+void http_client_allow(HttpClient *client, guint connections, guint per_host);
 void http_client_free(HttpClient *client); /* cancels what is under way */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HttpClient, http_client_free)
 
