@@ -30,6 +30,7 @@
 
 enum {
     GATE_PROVIDERS_MAX = 64,
+    GATE_CONNECTIONS_MAX = 4096,        /* to providers: each stream has its own */
     GATE_ANSWER_MAX = 32 * 1024 * 1024, /* of one that is no stream, which is held whole */
     GATE_STREAM_MAX = 256 * 1024 * 1024,
     GATE_ERROR_MAX = 64 * 1024,         /* of a provider's error; the rest is left out */

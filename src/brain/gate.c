@@ -43,6 +43,7 @@ gate_new(const GateSpec *spec)
         .retry_ms = or_default(t->retry_ms, GATE_RETRY_MS),
     };
     gate->client = http_client_new(NULL);
+    http_client_allow(gate->client, GATE_CONNECTIONS_MAX, GATE_CONNECTIONS_MAX);
     gate->slots = g_ptr_array_new_with_free_func(slot_free);
     gate->streams = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     return gate;

@@ -120,7 +120,7 @@ price_table_load(PriceTable *table, const char *yaml, size_t n, GError **error)
 {
     const YamlLimits limits = {.depth = 4, .values = ROWS_MAX * 12, .text_max = TEXT_MAX};
     g_auto(YamlProblem) problem = {0};
-    g_autoptr(YamlNode) top = yaml_read(yaml, n, &limits, "prices", &problem);
+    g_autoptr(YamlNode) top = yaml_read(yaml, n, &limits, "prices are a map with 'models'", &problem);
     g_autoptr(GPtrArray) rows = g_ptr_array_new_with_free_func(row_free);
 
     if (problem.message != NULL)

@@ -325,7 +325,7 @@ brain_script_new(const char *yaml, size_t n, GError **error)
 {
     const YamlLimits limits = {.depth = DEPTH_MAX, .values = VALUES_MAX, .text_max = SCRIPT_TEXT_MAX};
     g_auto(YamlProblem) problem = {0};
-    g_autoptr(YamlNode) top = yaml_read(yaml, n, &limits, "a script", &problem);
+    g_autoptr(YamlNode) top = yaml_read(yaml, n, &limits, "a script is a map with 'conversations'", &problem);
     g_autoptr(BrainScript) script = g_new0(BrainScript, 1);
 
     script->refs = 1;
