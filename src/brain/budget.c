@@ -69,7 +69,9 @@ budgets_set(Budgets *budgets, const char *scope, const BudgetBounds *bounds, con
     s->bounds = *bounds;
     s->warned = false;
     if (spent != NULL)
-        s->spent = *spent;
+        s->spent = (BudgetSpent){.tokens = MAX(s->spent.tokens, spent->tokens),
+                                 .microusd = MAX(s->spent.microusd, spent->microusd),
+                                 .calls = MAX(s->spent.calls, spent->calls)};
 }
 
 void

@@ -27,7 +27,7 @@ enum { BUDGET_SCOPES_MAX = 16384, BUDGET_SCOPE_LEN_MAX = 96, BUDGET_SCOPES_PER_C
 Budgets *budgets_new(void);
 void budgets_free(Budgets *budgets);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Budgets, budgets_free)
-/* `spent` NULL: what was counted so far stays. */
+/* `spent` is what others know of; where more was counted here, that stays.  NULL: nothing. */
 void budgets_set(Budgets *budgets, const char *scope, const BudgetBounds *bounds, const BudgetSpent *spent);
 void budgets_forget(Budgets *budgets, const char *scope);
 

@@ -19,6 +19,9 @@
     X(sandbox)                                                                                               \
     X(template)                                                                                              \
     X(door)                                                                                                  \
+    X(provider)                                                                                              \
+    X(budget)                                                                                                \
+    X(cost)                                                                                                  \
     X(link)                                                                                                  \
     X(key)                                                                                                   \
     X(events)                                                                                                \

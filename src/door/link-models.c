@@ -97,14 +97,27 @@ door_link_remove_provider(DoorLink *link, const char *name)
 void
 door_link_set_budget(DoorLink *link, const char *scope, Json *bounds, Json *spent)
 {
-    Json *message = json_pack("{s:s, s:s, s:O}", "do", "budget", "scope", scope, "bounds", bounds);
+    Json *message = json_pack("{s:s, s:s, s:O, s:O}", "do", "budget", "scope", scope, "bounds", bounds,
+                              "spent", spent);
 
-    /* What was spent is of this moment: a door that comes back has counted itself, a new one is
-     * told by who keeps the accounts. */
-    g_hash_table_insert(link->budgets, g_strdup(scope), json_deep_copy(message));
-    if (spent != NULL)
+    g_hash_table_insert(link->budgets, g_strdup(scope), message);
+    door_link_say(link, json_incref(message), -1);
+}
+
+void
+door_link_note_spent(DoorLink *link, const char *scope, Json *spent)
+{
+    Json *message = g_hash_table_lookup(link->budgets, scope);
+
+    if (message != NULL)
         json_object_set(message, "spent", spent);
-    door_link_say(link, message, -1);
+}
+
+void
+door_link_remove_budget(DoorLink *link, const char *scope)
+{
+    g_hash_table_remove(link->budgets, scope);
+    door_link_say(link, json_pack("{s:s, s:s, s:{}}", "do", "budget", "scope", scope, "bounds"), -1);
 }
 
 const char *

@@ -52,7 +52,11 @@ void door_link_remove_box(DoorLink *link, const char *id); /* an unknown one is 
 /* `sealed` is hex of door_seal(), NULL: no key; `script` the text of a script's file, else NULL. */
 void door_link_set_provider(DoorLink *link, Json *provider, const char *sealed, const char *script);
 void door_link_remove_provider(DoorLink *link, const char *name);
+/* `spent` is what the accounts say; the door never counts less than it has seen itself. */
 void door_link_set_budget(DoorLink *link, const char *scope, Json *bounds, Json *spent);
+/* Only for a door that comes later: the one that is there has told it. */
+void door_link_note_spent(DoorLink *link, const char *scope, Json *spent);
+void door_link_remove_budget(DoorLink *link, const char *scope);
 /* Hex; NULL before a door was ever there. */
 const char *door_link_public_key(const DoorLink *link);
 /* A list of names: providers whose keys the door took from the environment; borrowed, may be NULL. */

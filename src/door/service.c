@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "door/ledger.h"
+#include "door/usage-rows.h"
 
 enum { EFFECTIVE_MAX = 1024 };
 
@@ -24,6 +25,9 @@ struct DoorService {
     DoorRules *rules;
     DoorClients *clients;
     DoorLedger *ledger;
+    DoorModels *models;
+    char *instance; /* of the door whose facts were counted, up to `noted`; NULL: none */
+    guint64 noted;
     DoorLink *link;        /* NULL before it was loaded */
     GHashTable *boxes;     /* id -> ServiceBox* */
     GHashTable *effective; /* template, line feed, squad -> Effective*, until rules change */
@@ -123,6 +127,11 @@ on_up(const char *instance, void *ctx)
 {
     DoorService *s = ctx;
 
+    if (g_strcmp0(s->instance, instance) != 0) {
+        g_free(s->instance);
+        s->instance = g_strdup(instance);
+        s->noted = 0;
+    }
     door_ledger_begin(s->ledger, instance);
     s->spec.degraded("door", NULL, s->spec.ctx);
 }
@@ -140,7 +149,13 @@ static bool
 on_fact(Json *fact, void *ctx)
 {
     DoorService *s = ctx;
+    guint64 n = (guint64)json_integer_value(json_object_get(fact, "n"));
 
+    /* What was not acknowledged is told again. */
+    if (n > s->noted) {
+        s->noted = n;
+        door_models_note(s->models, fact);
+    }
     return door_ledger_add(s->ledger, fact);
 }
 
@@ -166,8 +181,9 @@ door_service_new(const DoorServiceSpec *spec)
     s->effective = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, effective_free);
     s->rules = door_rules_new(spec->db, on_rules_changed, s);
     s->clients = door_clients_new(spec->loop, cache, on_clients_changed, s);
-    s->ledger = door_ledger_new(
-        &(DoorLedgerSpec){.loop = spec->loop, .db = spec->db, .stored = on_stored, .ctx = s});
+    s->models = door_models_new(spec->db);
+    s->ledger = door_ledger_new(&(DoorLedgerSpec){
+        .loop = spec->loop, .db = spec->db, .stored = on_stored, .also = usage_row_add, .ctx = s});
     use_clients(s);
     return s;
 }
@@ -184,10 +200,22 @@ on_loaded(void *data, const GError *error)
                                                 .down = on_down,
                                                 .fact = on_fact,
                                                 .ctx = s});
+        door_models_attach(s->models, s->link);
         if (s->spec.ask_clients)
             door_clients_ask(s->clients);
     }
     s->done(s->data, error);
+}
+
+static void
+on_rules(void *data, const GError *error)
+{
+    DoorService *s = data;
+
+    if (error != NULL)
+        s->done(s->data, error);
+    else
+        door_models_load(s->models, on_loaded, s);
 }
 
 void
@@ -195,7 +223,7 @@ door_service_load(DoorService *s, DbDone done, void *data)
 {
     s->done = done;
     s->data = data;
-    door_rules_load(s->rules, on_loaded, s);
+    door_rules_load(s->rules, on_rules, s);
 }
 
 void
@@ -203,12 +231,14 @@ door_service_free(DoorService *s)
 {
     if (s == NULL)
         return;
+    door_models_free(s->models);
     door_link_free(s->link);
     door_ledger_free(s->ledger);
     door_clients_free(s->clients);
     door_rules_free(s->rules);
     g_hash_table_unref(s->boxes);
     g_hash_table_unref(s->effective);
+    g_free(s->instance);
     g_free((char *)(guintptr)s->spec.socket);
     g_free(s);
 }
@@ -246,6 +276,12 @@ DoorRules *
 door_service_rules(DoorService *s)
 {
     return s->rules;
+}
+
+DoorModels *
+door_service_models(DoorService *s)
+{
+    return s->models;
 }
 
 DoorLink *

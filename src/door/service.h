@@ -2,6 +2,7 @@
 #pragma once
 #include "door/clients.h"
 #include "door/link.h"
+#include "door/models.h"
 #include "door/rules.h"
 
 /* The door as `coop serve` sees it: which boxes there are, what each may, what the door has told,
@@ -35,6 +36,7 @@ void door_service_open(DoorService *service, int fd, const DoorServiceBox *box);
 void door_service_close(DoorService *service, const char *id);
 
 DoorRules *door_service_rules(DoorService *service);
+DoorModels *door_service_models(DoorService *service);
 DoorLink *door_service_link(DoorService *service);
 DoorClients *door_service_clients(DoorService *service);
 /* What is true for one box: a policy of policy.h; NULL: no such box.  The caller owns it. */

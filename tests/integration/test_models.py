@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Providers, budgets and what model calls come to: from the command line to a box and back."""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import pytest
+
+from boxserver import need_boxes
+from doorserver import die_with_parent, door_server
+from harness import PROGRAM, WAIT_S, Server, wait_until
+
+KEY = 'sk-canary-0123456789abcdef'
+PORT = 9311
+ASK = {'model': 'small-1', 'messages': [{'role': 'user', 'content': 'hello'}]}
+# A provider: answers every chat with what it was told, and keeps the keys it was shown.
+UPSTREAM = r'''
+import http.server, json, sys
+class H(http.server.BaseHTTPRequestHandler):
+    protocol_version = 'HTTP/1.1'
+    def answer(self, value):
+        text = json.dumps(value).encode()
+        with open(sys.argv[2], 'a') as f: f.write(self.headers.get('Authorization', 'none') + '\n')
+        self.send_response(200); self.send_header('Content-Type', 'application/json')
+        self.send_header('Content-Length', str(len(text))); self.end_headers(); self.wfile.write(text)
+    def do_GET(self):
+        self.answer({'object': 'list', 'data': [{'id': 'small-1', 'object': 'model'}]})
+    def do_POST(self):
+        body = json.loads(self.rfile.read(int(self.headers['Content-Length'])))
+        self.answer({'id': 'x', 'object': 'chat.completion', 'model': body['model'],
+            'choices': [{'index': 0, 'finish_reason': 'stop', 'message': {'role': 'assistant', 'content': 'hi there'}}],
+            'usage': {'prompt_tokens': 100, 'completion_tokens': 20, 'total_tokens': 120}})
+    def log_message(self, *a): pass
+s = http.server.ThreadingHTTPServer(('127.0.0.1', int(sys.argv[1])), H)
+print('ready', flush=True); s.serve_forever()
+'''
+
+
+@pytest.fixture(scope='module')
+def place():
+    folder = pathlib.Path(tempfile.mkdtemp(prefix='coop-'))
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope='module')
+def server(place):
+    need_boxes()
+    with door_server(place) as running:
+        running.shown = place / 'keys-shown'
+        upstream = subprocess.Popen([*running.networks.enter(), sys.executable, '-c', UPSTREAM, str(PORT), running.shown],
+                                    stdout=subprocess.PIPE, preexec_fn=die_with_parent)
+        try:
+            assert upstream.stdout.readline() == b'ready\n'
+            yield running
+        finally:
+            upstream.kill()
+            upstream.wait(WAIT_S)
+            upstream.stdout.close()
+
+
+def coop(server, *words, code=0, env=None, text=None):
+    done = subprocess.run([PROGRAM, *words, '-o', 'json'], input=text, capture_output=True, text=True, timeout=WAIT_S,
+                          env={**os.environ, 'COOP_HOME': str(server.home), **(env or {})}, check=False)
+    assert done.returncode == code, done
+    return json.loads(done.stdout) if done.stdout else None
+
+
+@pytest.fixture
+def provider(server):
+    coop(server, 'provider', 'add', 'local', '--kind', 'compatible', '--base-url', f'http://127.0.0.1:{PORT}/v1',
+         '--model', 'small-*', '--key-file', '-', text=KEY + '\n')
+    yield 'local'
+    coop(server, 'provider', 'rm', 'local')
+
+
+def ask(server, box, body=None):
+    """Status and body of a chat completion, asked by a process of the box."""
+    text = json.dumps(body or ASK)
+    line = ("exec 3<>/dev/tcp/127.0.0.1/3128; printf '%s' \"$0\" >&3; cat <&3")
+    head = ('POST /openai/v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer of-the-box\r\n'
+            f'Content-Type: application/json\r\nContent-Length: {len(text)}\r\nConnection: close\r\n\r\n')
+    done = server.run(box, argv=['/bin/bash', '-c', line, head + text], timeout=WAIT_S)
+    assert done['stdout'].startswith('HTTP/1.1 '), (done, server.door_log.read_text()[-3000:])
+    return int(done['stdout'].split()[1]), done['stdout']
+
+
+def row_of(server, what, name):
+    return next((r for r in server.get(f'/api/v1/usage?by={what}')['rows'] if r['id'] == name), None)
+
+
+def test_a_call_is_answered_and_accounted(server, provider):
+    with server.box() as box:
+        status, answer = ask(server, box)
+        assert status == 200 and 'hi there' in answer, answer
+        row = wait_until(lambda: (r := row_of(server, 'box', box.removeprefix('sb-'))) and r['calls'] and r, 'the account')
+        assert (row['calls'], row['input_tokens'], row['output_tokens'], row['failed']) == (1, 100, 20, 0), row
+        assert row['unpriced_calls'] == 1 and row['model_cost'] == 0
+        assert row['box_hours'] > 0 and row['cost'] >= row['box_cost'] > 0
+        assert row_of(server, 'model', 'small-1')['calls'] >= 1 and row_of(server, 'provider', 'local')['calls'] >= 1
+    usage = server.get('/api/v1/usage')
+    assert usage['price_per_hour'] == 0.2 and usage['monthly_estimate'] >= usage['total']['cost']
+
+
+def test_the_key_goes_to_the_provider_and_nowhere_else(server, provider):
+    with server.box() as box:
+        assert ask(server, box)[0] == 200
+        assert set(server.shown.read_text().split('\n')) == {f'Bearer {KEY}', ''}
+        seen = server.run(box, argv=['/bin/bash', '-c', 'cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline; env; ls -aR /home /tmp'])
+        assert 'OPENAI_BASE_URL' in seen['stdout'] and 'canary' not in seen['stdout']
+    assert KEY not in json.dumps(server.get('/api/v1/providers'))
+    kept = [*server.folder.rglob('*')]
+    assert not [f for f in kept if f.is_file() and f != server.shown and KEY.encode() in f.read_bytes()]
+
+
+def test_a_plain_key_is_refused(server):
+    answer = server.ask('PUT', '/api/v1/providers/x', body={'kind': 'openai', 'key': KEY})
+    assert answer.status == 400 and 'sealed' in answer.json['message']
+
+
+def test_bad_providers_are_refused(server):
+    for body in ({'kind': 'nobody'}, {'kind': 'compatible', 'base_url': 'http://example.org/v1'},
+                 {'kind': 'script'}, {'kind': 'openai', 'script': 'x: y'}, {'kind': 'openai', 'sealed_key': 'zz'}):
+        assert server.ask('PUT', '/api/v1/providers/x', body=body).status == 400, body
+    assert server.ask('DELETE', '/api/v1/providers/x').status == 404
+    assert coop(server, 'provider', 'test', 'nobody', code=1) is None
+
+
+def test_a_provider_is_tested(server, provider):
+    assert coop(server, 'provider', 'test', 'local')['ok']
+    assert coop(server, 'provider', 'ls')[0]['key'] is True
+
+
+def test_a_budget_stops_calls_before_they_are_made(server, provider):
+    with server.box() as box:
+        scope = f'box:{box}'
+        coop(server, 'budget', 'set', scope, '--calls', '1')
+        assert ask(server, box)[0] == 200
+        shown = server.shown.read_text()
+        status, answer = ask(server, box, {**ASK, 'temperature': 0})
+        assert status in (402, 429) and 'budget' in answer, (status, answer)
+        assert server.shown.read_text() == shown
+        wait_until(lambda: coop(server, 'budget', 'ls')[0]['spent']['calls'] == 1, 'what was spent')
+        # A new door knows what was spent, and from whom.
+        server.kill_door()
+        server.start_door()
+        wait_until(server.door_is_up, 'the door')
+        assert ask(server, box, {**ASK, 'temperature': 0})[0] == status
+        coop(server, 'budget', 'rm', scope)
+        assert ask(server, box, {**ASK, 'temperature': 0})[0] == 200
+
+
+def test_bad_budgets_are_refused(server):
+    for scope, bounds in (('nobody:1', {'calls': 1}), ('box:', {'calls': 1}), ('all', {}), ('all', {'calls': -1}),
+                          ('all', {'cakes': 1})):
+        assert server.ask('PUT', f'/api/v1/budgets/{scope}', body=bounds).status == 400, (scope, bounds)
+    assert server.ask('DELETE', '/api/v1/budgets/all').status == 404
+
+
+def test_models_survive_a_restart_of_the_server(server, provider):
+    with server.box() as box:
+        server.kill()
+        Server.start(server)
+        wait_until(server.door_is_up, 'the door')
+        assert ask(server, box)[0] == 200
