@@ -69,13 +69,14 @@ class Keeper:
     def __init__(self, home):
         self.folder = pathlib.Path(f'{home}-keeper')
         self.templates = pathlib.Path(home) / 'templates'
+        self.programs = PROGRAMS
         self.process = None
 
     def prepare(self):
         """The template as the store has it, built."""
         self.folder.mkdir(mode=0o711, exist_ok=True)
         if not (self.templates / LAYER).exists():
-            make_root(self.templates / LAYER)
+            make_root(self.templates / LAYER, self.programs)
             (self.templates / 'tiny.json').write_text(json.dumps(TINY))
 
     def start(self):

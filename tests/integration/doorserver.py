@@ -12,7 +12,7 @@ import sys
 
 import pytest
 
-from boxserver import BoxServer
+from boxserver import PROGRAMS, BoxServer
 from harness import PR_SET_PDEATHSIG, PROGRAM, WAIT_S, wait_until
 
 INSIDE = '10.99.0.2'  # in the other network: only for a rule that says so
@@ -91,6 +91,7 @@ class Networks:
 class DoorServer(BoxServer):
     def __init__(self, folder, prefix_of_door=(), door_env=None, programs=(), **options):
         super().__init__(folder, **options)
+        self.keeper.programs = (*PROGRAMS, *programs)
         self.env = {**self.env, 'COOP_DOOR_ENABLED': 'true', 'COOP_DOOR_ASK_CLIENTS': 'false', **(options.get('env') or {})}
         self.door_folder = pathlib.Path(f'{self.home}-door')
         self.door_log = self.folder / 'door-log'

@@ -12,6 +12,7 @@ import pytest
 
 from boxserver import need_boxes
 from doorserver import die_with_parent, door_server
+from guide import check_examples
 from harness import PROGRAM, WAIT_S, Server, wait_until
 
 KEY = 'sk-canary-0123456789abcdef'
@@ -50,7 +51,7 @@ def place():
 @pytest.fixture(scope='module')
 def server(place):
     need_boxes()
-    with door_server(place) as running:
+    with door_server(place, programs=['curl']) as running:
         running.shown = place / 'keys-shown'
         upstream = subprocess.Popen([*running.networks.enter(), sys.executable, '-c', UPSTREAM, str(PORT), running.shown],
                                     stdout=subprocess.PIPE, preexec_fn=die_with_parent)
@@ -167,3 +168,12 @@ def test_models_survive_a_restart_of_the_server(server, provider):
         Server.start(server)
         wait_until(server.door_is_up, 'the door')
         assert ask(server, box)[0] == 200
+
+
+def test_the_guide(server, place):
+    programs = pathlib.Path(PROGRAM).parent
+    guide = pathlib.Path(__file__).parents[2] / 'docs' / 'models.md'
+    env = {'PATH': f'{programs}:/usr/bin:/bin', 'COOP_HOME': str(server.home)}
+    check_examples(guide, env, cwd=place)
+    coop(server, 'budget', 'rm', 'all')
+    coop(server, 'provider', 'rm', 'demo')
