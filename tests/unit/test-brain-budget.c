@@ -53,9 +53,12 @@ test_totals(void)
     spend(b, 1, 4800);
     spend(b, 0, 0);
     check_refused(b, 0, 0, ERR_LIMIT, (const char *[]){"4 calls", NULL});
+    /* Others can know of more, but not of less. */
     budgets_set(b, "task:t", &(BudgetBounds){.calls = 4}, &(BudgetSpent){.calls = 3});
-    spend(b, G_MAXUINT32, G_MAXUINT32);
     check_refused(b, 0, 0, ERR_LIMIT, (const char *[]){"4 calls", NULL});
+    budgets_set(b, "task:t", &(BudgetBounds){.calls = 8}, &(BudgetSpent){.calls = 7});
+    spend(b, G_MAXUINT32, G_MAXUINT32);
+    check_refused(b, 0, 0, ERR_LIMIT, (const char *[]){"8 calls", NULL});
     budgets_forget(b, "task:t");
     spend(b, 1, 1);
 }
