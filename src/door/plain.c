@@ -5,6 +5,8 @@
 #include "door/door-private.h"
 #include "http/proxy.h"
 
+enum { STALL_MS = 300000 };
+
 static void
 count(void *ctx, size_t to_upstream, size_t from_upstream)
 {
@@ -58,6 +60,7 @@ on_opened(Stream *s, int fd)
         .no_upgrade = !s->verdict.upgrade,
         .meter = &meter,
         .meter_ctx = s,
+        .stall_ms = STALL_MS,
     };
 
     http_request_on_over(s->request, on_over, s);

@@ -40,12 +40,11 @@ typedef struct Socket {
 } Socket;
 
 struct Lookup {
-    LoopTimer later; /* the answer came at once and waits for the loop */
+    LoopTimer later; /* armed: the answer waits for the loop, since c-ares bears no visitors inside */
     Resolver *resolver;
     char *host;
     LookupFunc func; /* NULL: cancelled */
     void *data;
-    bool starting;
     GArray *addresses; /* struct sockaddr_storage */
     GError *error;
 };
@@ -178,16 +177,14 @@ on_answer(void *data, int status, int timeouts, struct ares_addrinfo *answer)
         take_addresses(l, answer, AF_INET6);
     }
     ares_freeaddrinfo(answer);
-    if (status == ARES_EDESTRUCTION)
-        l->func = NULL;
-    else if (l->addresses->len == 0)
-        set_error(l, status);
-    if (l->starting && status != ARES_EDESTRUCTION) {
-        finish_later(l);
+    if (status == ARES_EDESTRUCTION) {
+        r->under_way--;
+        lookup_free(l);
         return;
     }
-    r->under_way--;
-    finish(l);
+    if (l->addresses->len == 0)
+        set_error(l, status);
+    finish_later(l);
 }
 
 /* ---- life ---- */
@@ -312,9 +309,7 @@ resolver_look_up(Resolver *resolver, const char *host, LookupFunc func, void *da
         finish_later(l);
         return l;
     }
-    l->starting = true;
     ares_getaddrinfo(resolver->channel, absolute, NULL, &hints, on_answer, l);
-    l->starting = false;
     if (resolver->tick.queue == NULL)
         loop_timer_set(resolver->loop, &resolver->tick, TICK_MS);
     return l;

@@ -48,19 +48,6 @@ tunnel_end(Tunnel *t, bool reset)
     stream_end(s);
 }
 
-static void
-on_timer(LoopTimer *timer)
-{
-    Tunnel *t = (Tunnel *)((char *)timer - G_STRUCT_OFFSET(Tunnel, timer));
-
-    if (t->peeking || !t->moved) {
-        tunnel_end(t, true);
-        return;
-    }
-    t->moved = false;
-    loop_timer_set(t->loop, &t->timer, TUNNEL_IDLE_MS);
-}
-
 /* ---- the ClientHello ---- */
 
 /* A client that speaks TLS shows this to its user; a reset says nothing. */
@@ -98,6 +85,16 @@ fault_of_hello(const Tunnel *t, SniResult result, const char *sni)
     g_assert_not_reached();
 }
 
+static void
+tell_fault(const Tunnel *t, const char *kind, const char *fault, const char *sni)
+{
+    Json *fact = stream_fact(t->stream, kind, fault);
+
+    if (sni != NULL)
+        json_object_set_new(fact, "sni", json_string(sni));
+    fact_log_add(t->stream->box->door->facts, fact);
+}
+
 /* True: the tunnel goes on. */
 static bool
 judge_hello(Tunnel *t, SniResult result, const char *sni)
@@ -108,11 +105,7 @@ judge_hello(Tunnel *t, SniResult result, const char *sni)
 
     if (fault == NULL)
         return true;
-    Json *fact = stream_fact(s, observe ? "door.observed" : "door.denied", fault);
-
-    if (result == SNI_NAME)
-        json_object_set_new(fact, "sni", json_string(sni));
-    fact_log_add(s->box->door->facts, fact);
+    tell_fault(t, observe ? "door.observed" : "door.denied", fault, result == SNI_NAME ? sni : NULL);
     if (observe) {
         s->box->door->stats.observed++;
         return true;
@@ -161,6 +154,23 @@ read_hello(Tunnel *t)
 }
 
 /* ---- the bytes ---- */
+
+static void
+on_timer(LoopTimer *timer)
+{
+    Tunnel *t = (Tunnel *)((char *)timer - G_STRUCT_OFFSET(Tunnel, timer));
+
+    if (t->peeking) {
+        tell_fault(t, "door.denied", "no ClientHello came in time", NULL);
+        t->stream->box->door->stats.denied++;
+    }
+    if (t->peeking || !t->moved) {
+        tunnel_end(t, true);
+        return;
+    }
+    t->moved = false;
+    loop_timer_set(t->loop, &t->timer, TUNNEL_IDLE_MS);
+}
 
 static void
 run(Tunnel *t, bool up, bool down)

@@ -180,7 +180,7 @@ answer_visit(Visit *v, const char *bytes, size_t n)
 
     if (w->script == NULL && !g_str_has_suffix(v->place, " 80")) {
         g_byte_array_append(v->unsent, (const guint8 *)bytes, (guint)n);
-    } else if (!v->answered) {
+    } else if (!v->answered && w->got->len >= w->patience) {
         g_autofree char *body = g_strdup_printf("canary %s\n%.*s", v->place, (int)n, bytes);
 
         v->answered = true;

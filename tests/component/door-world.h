@@ -29,6 +29,7 @@ typedef struct World {
     GString *got;       /* all that the servers received */
     const char *script; /* what a server sends when the first bytes came; NULL: as above */
     bool script_ends;   /* … and closes then */
+    size_t patience;    /* bytes that come before it answers; 0: the first */
     guint server_closed;
 } World;
 

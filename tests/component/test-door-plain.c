@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "door-world.h"
 #include "http-fixture.h"
 
@@ -277,6 +278,53 @@ test_bytes(void)
     world_clear(&w);
 }
 
+/* 300 KiB at 150 KiB/s, of which one second's worth is there at once. */
+enum { RATE = 150 * 1024, RATE_SIZE = 300 * 1024, RATE_US = G_USEC_PER_SEC / 2 };
+
+static gint64
+init_rate(World *w)
+{
+    DoorLimits limits = DOOR_LIMITS_INIT;
+
+    init(w);
+    limits.bytes_per_s = RATE;
+    door_set_limits(w->box, &limits);
+    return clock_mono_us();
+}
+
+static void
+test_rate_down(void)
+{
+    g_autofree char *body = g_strnfill(RATE_SIZE, 'x');
+    g_autofree char *script = g_strdup_printf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", RATE_SIZE,
+                                              body);
+    World w;
+    gint64 start = init_rate(&w);
+
+    w.script = script;
+    g_autofree char *answer = world_ask(&w, POST "Connection: close\r\n\r\n", NULL);
+    g_assert_cmpuint(strlen(answer_body(answer)), ==, RATE_SIZE);
+    g_assert_cmpint(clock_mono_us() - start, >, RATE_US);
+    world_clear(&w);
+}
+
+static void
+test_rate_up(void)
+{
+    g_autofree char *body = g_strnfill(RATE_SIZE, 'x');
+    g_autofree char *request = g_strdup_printf(POST "Content-Length: %d\r\n\r\n%s", RATE_SIZE, body);
+    World w;
+    gint64 start = init_rate(&w);
+    autofd fd = world_connect(&w);
+
+    w.patience = RATE_SIZE;
+    client_sends(fd, request);
+    while (w.got->len < RATE_SIZE)
+        g_main_context_iteration(NULL, TRUE);
+    g_assert_cmpint(clock_mono_us() - start, >, RATE_US);
+    world_clear(&w);
+}
+
 static void
 test_own_paths(void)
 {
@@ -306,6 +354,8 @@ main(int argc, char **argv)
     g_test_add_func("/door/E22-E23-framing", test_e22_e23);
     g_test_add_func("/door/E24-bad-upstreams", test_e24);
     g_test_add_func("/door/bytes", test_bytes);
+    g_test_add_func("/door/rate-down", test_rate_down);
+    g_test_add_func("/door/rate-up", test_rate_up);
     g_test_add_func("/door/own-paths", test_own_paths);
     return g_test_run();
 }
