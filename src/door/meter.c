@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 
-enum { MINUTE_US = 60 * G_USEC_PER_SEC };
+enum { MINUTE_US = 60 * G_USEC_PER_SEC, QUANTUM_MAX = 64 * 1024 };
 #define DAY_US (G_GINT64_CONSTANT(86400) * G_USEC_PER_SEC)
 
 void
@@ -92,11 +92,15 @@ refill(Meter *meter)
     meter->tokens = MIN(meter->tokens + rate * elapsed / G_USEC_PER_SEC, rate);
 }
 
+/* Less than a twentieth of a second's worth is saved up further: to move every byte as it is
+ * granted would be one turn of the loop for each. */
 size_t
 meter_allowance(Meter *meter)
 {
+    gint64 least = (gint64)MIN(meter->limits.bytes_per_s / 20, (guint64)QUANTUM_MAX);
+
     if (meter->limits.bytes_per_s == 0)
         return SIZE_MAX;
     refill(meter);
-    return (size_t)MAX(meter->tokens, 0);
+    return meter->tokens >= MAX(least, 1) ? (size_t)meter->tokens : 0;
 }
