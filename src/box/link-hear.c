@@ -16,6 +16,9 @@
 #include "wire/channel.h"
 
 enum { SIGNAL_MAX = 64, EXIT_MAX = 255 };
+/* A packet that does not fit is dropped by the kernel, and looks like nonsense. */
+_Static_assert(sizeof(FrameHead) + FRAME_DATA_MAX <= LOOP_READ_SIZE, "output fits into one read");
+_Static_assert(sizeof(FrameHead) + FRAME_RUNS_MAX * sizeof(FrameRun) <= LOOP_READ_SIZE, "so does HELLO");
 /* Numbers that are only shown: what every reader of JSON can hold. */
 #define NUMBER_MAX (G_GUINT64_CONSTANT(1) << 53)
 

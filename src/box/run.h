@@ -123,7 +123,7 @@ typedef struct RunPiece {
     size_t n;
 } RunPiece;
 
-enum { RUN_PIECE_MAX = 32 * 1024 };
+enum { RUN_PIECE_MAX = FRAME_DATA_MAX };
 
 /* From these offsets on.  What is in memory comes in the order in which it arrived; what is
  * older comes from the log, standard output first.  `wake` runs on the loop. */

@@ -26,6 +26,7 @@ typedef struct Rule {
 } Rule;
 
 _Static_assert(FRAME_RUNS_MAX * sizeof(FrameRun) + sizeof(FrameHead) <= CHANNEL_PACKET_MAX, "HELLO fits");
+_Static_assert(FRAME_DATA_MAX + sizeof(FrameHead) <= CHANNEL_PACKET_MAX, "so do input and output");
 
 enum { START_PAYLOAD_MAX = CHANNEL_PACKET_MAX - sizeof(FrameHead) };
 
