@@ -163,7 +163,8 @@ on_output(Run *run, FrameStream stream, const guint8 *bytes, size_t n, void *ctx
 {
     BoxRead *read = ctx;
 
-    (void)!buf_put(&read->words, bytes, MIN(n, buf_room(&read->words)));
+    if (stream == STREAM_STDERR)
+        (void)!buf_put(&read->words, bytes, MIN(n, buf_room(&read->words)));
     return true;
 }
 

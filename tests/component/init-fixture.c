@@ -135,13 +135,19 @@ wait_for(TestBox *box, short events)
         g_error("init is silent");
 }
 
-void
-box_send(TestBox *box, FrameHead head, const void *body)
+static void
+send_fd(TestBox *box, FrameHead head, const void *body, int fd)
 {
-    while (channel_send2(box->channel, &head, sizeof head, body, head.length, NULL, 0) < 0) {
+    while (channel_send2(box->channel, &head, sizeof head, body, head.length, &fd, fd > 0 ? 1 : 0) < 0) {
         g_assert_cmpint(errno, ==, EAGAIN);
         wait_for(box, POLLOUT);
     }
+}
+
+void
+box_send(TestBox *box, FrameHead head, const void *body)
+{
+    send_fd(box, head, body, 0);
 }
 
 FrameStart *
@@ -172,7 +178,8 @@ box_start(TestBox *box, uint32_t id, const FrameStart *start)
     run->out[0] = g_byte_array_new();
     run->out[1] = g_byte_array_new();
     g_assert_true(g_hash_table_insert(box->runs, GUINT_TO_POINTER(id), run));
-    box_send(box, (FrameHead){.type = FRAME_START, .run = id, .length = (uint32_t)n}, bytes);
+    send_fd(box, (FrameHead){.type = FRAME_START, .run = id, .length = (uint32_t)n}, bytes, box->pass_fd);
+    box->pass_fd = 0;
     return run;
 }
 

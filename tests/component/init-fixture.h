@@ -33,6 +33,7 @@ typedef struct TestBox {
     int connected_fd, connect_error;
     bool connect_done;
     guint8 *packet;
+    int pass_fd;      /* goes with the next start; 0: none */
     uint32_t next_id; /* of box_op() and box_expect(), far from those that tests choose */
 } TestBox;
 

@@ -165,6 +165,18 @@ link_box_restart(LinkBox *box, const BoxLinkRun *runs, size_t n_runs)
     link_box_attach(box, fcntl(box->kept, F_DUPFD_CLOEXEC, 0), runs, n_runs);
 }
 
+static Run *
+start_over_link(void *who, const RunSpec *spec, const char *actor, GError **error)
+{
+    return box_link_start(who, spec, error);
+}
+
+FilePlace
+link_box_place(LinkBox *box)
+{
+    return (FilePlace){.loop = box->loop, .who = box->link, .start = start_over_link};
+}
+
 static void
 remove_folder(const char *folder)
 {

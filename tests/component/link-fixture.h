@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include "base/loop.h"
+#include "box/file-op.h"
 #include "box/link.h"
 
 /* The program coop-init as pid 1 of a pid namespace, and a link to it on a loop. */
@@ -30,6 +31,9 @@ int link_box_free(LinkBox *box);
 /* Drops the link, as a kill would, and makes one with what a new server knows. */
 void link_box_restart(LinkBox *box, const BoxLinkRun *runs, size_t n_runs);
 void link_box_attach(LinkBox *box, int fd, const BoxLinkRun *runs, size_t n_runs);
+
+/* For file operations, over the link alone. */
+FilePlace link_box_place(LinkBox *box);
 
 /* Turns the loop until it holds; a minute without is a failure. */
 void turn_until(bool (*done)(void *data), void *data);

@@ -68,18 +68,6 @@ on_list(const BoxEntry *entries, size_t n, guint64 next, const GError *error, vo
     a->next = next;
 }
 
-static Run *
-start_over_link(void *who, const RunSpec *spec, const char *actor, GError **error)
-{
-    return box_link_start(who, spec, error);
-}
-
-static FilePlace
-place_of(LinkBox *box)
-{
-    return (FilePlace){.loop = box->loop, .who = box->link, .start = start_over_link};
-}
-
 static int
 wait_kind(Answer *a)
 {
@@ -128,7 +116,7 @@ test_small(void)
     if (!room_possible())
         return;
     LinkBox *box = link_box_new();
-    FilePlace place = place_of(box);
+    FilePlace place = link_box_place(box);
 
     g_assert_cmpint(put(&place, &a, "one/two/three.txt", "hello"), ==, -1);
     g_assert_cmpint(look(&place, &a, "one/two/three.txt"), ==, -1);
@@ -185,7 +173,7 @@ test_list(void)
         return;
     }
     LinkBox *box = link_box_new();
-    FilePlace place = place_of(box);
+    FilePlace place = link_box_place(box);
     g_autoptr(Run) run = link_box_shell(box, 0, "mkdir /tmp/many && cd /tmp/many && touch $(seq 1000)");
 
     turn_until_ended(run);
@@ -344,7 +332,7 @@ test_streams(void)
     if (!room_possible())
         return;
     LinkBox *box = link_box_new();
-    FilePlace place = place_of(box);
+    FilePlace place = link_box_place(box);
     g_autofree char *length = g_strdup_printf("%d", BIG);
     g_autofree char *longer = g_strdup_printf("%d", BIG + 1);
 
@@ -392,7 +380,7 @@ test_cancel(void)
         return;
     }
     LinkBox *box = link_box_new();
-    FilePlace place = place_of(box);
+    FilePlace place = link_box_place(box);
     BoxWrite *write = file_write(&place, (const char *const[]){"write", "new", "-", "-", NULL}, false,
                                  &write_events, &w, NULL);
 
@@ -416,6 +404,81 @@ test_cancel(void)
     g_assert_cmpint(link_box_free(box), ==, 0);
 }
 
+/* A server that is killed in the middle leaves the old file, whatever was in the pipe. */
+static void
+test_killed_server(void)
+{
+    g_autofree guint8 *big = g_malloc0(MIB);
+    Writing w = {0};
+    Answer a = {.names = g_ptr_array_new_with_free_func(g_free)};
+
+    if (!room_possible()) {
+        answer_clear(&a);
+        return;
+    }
+    LinkBox *box = link_box_new();
+    FilePlace place = link_box_place(box);
+
+    g_assert_cmpint(put(&place, &a, "f", "old"), ==, -1);
+    BoxWrite *write = file_write(&place, (const char *const[]){"write", "f", "-", "9000000", NULL}, true,
+                                 &write_events, &w, NULL);
+    for (int i = 0; i < 20; i++) {
+        (void)!box_write_data(write, big, MIB);
+        turn_some(5);
+    }
+    link_box_restart(box, NULL, 0);
+    box_write_cancel(write);
+    place = link_box_place(box);
+    g_assert_cmpint(look(&place, &a, "f"), ==, -1);
+    g_assert_cmpuint(a.entry.size, ==, 3);
+    file_list(&place, "/tmp", 0, 100, on_list, &a);
+    g_assert_cmpint(wait_kind(&a), ==, -1);
+    g_assert_cmpuint(a.names->len, ==, 1);
+    answer_clear(&a);
+    g_assert_cmpint(link_box_free(box), ==, 0);
+}
+
+/* Others are served while one does not fetch, and the end of the box is the end of both ways. */
+static void
+test_killed_init(void)
+{
+    g_autofree guint8 *big = g_malloc0(MIB);
+    Reading r = {.pause_every = 1, .bytes = g_byte_array_new()};
+    Writing w = {0};
+    Answer a = {0};
+
+    if (!room_possible()) {
+        g_byte_array_unref(r.bytes);
+        return;
+    }
+    LinkBox *box = link_box_new();
+    FilePlace place = link_box_place(box);
+    g_autoptr(Run) run = link_box_shell(box, 0, "head -c 50000000 /dev/zero >/tmp/zero");
+
+    turn_until_ended(run);
+    (void)file_read(&place, (const char *const[]){"read", "zero", "0", "-", NULL}, true, &read_events, &r,
+                    NULL);
+    BoxWrite *write = file_write(&place, (const char *const[]){"write", "f", "-", "9000000", NULL}, true,
+                                 &write_events, &w, NULL);
+    g_assert_cmpuint(box_write_data(write, big, 1000), ==, 1000);
+    turn_until_count(&r.chunks, 1);
+    for (int i = 0; i < 10; i++)
+        g_assert_cmpint(look(&place, &a, "zero"), ==, -1);
+    g_assert_cmpuint(r.chunks, ==, 1);
+    g_assert_cmpint(kill(box->pid, SIGKILL), ==, 0);
+    turn_until(is_done, &w.a);
+    g_assert_cmpint(w.a.kind, ==, ERR_UNAVAILABLE);
+    g_assert_false(r.a.done);
+    turn_until(is_read, &r);
+    g_assert_cmpint(r.a.kind, ==, ERR_UNAVAILABLE);
+    g_assert_cmpuint(r.bytes->len, <, 50000000);
+    g_byte_array_unref(r.bytes);
+    answer_clear(&a);
+    answer_clear(&r.a);
+    answer_clear(&w.a);
+    g_assert_cmpint(link_box_free(box), ==, -SIGKILL);
+}
+
 static void
 test_tree(void)
 {
@@ -425,7 +488,7 @@ test_tree(void)
     if (!room_possible())
         return;
     LinkBox *box = link_box_new();
-    FilePlace place = place_of(box);
+    FilePlace place = link_box_place(box);
     g_autoptr(Run)
         made = link_box_shell(box, 0,
                               "mkdir -p /tmp/a/b/c; seq 100000 >/tmp/a/b/n; ln -s n /tmp/a/b/link; "
@@ -501,6 +564,8 @@ main(int argc, char **argv)
     g_test_add_func("/box/files/list", test_list);
     g_test_add_func("/box/files/streams", test_streams);
     g_test_add_func("/box/files/cancel", test_cancel);
+    g_test_add_func("/box/files/killed-server", test_killed_server);
+    g_test_add_func("/box/files/killed-init", test_killed_init);
     g_test_add_func("/box/files/tree", test_tree);
     g_test_add_func("/box/files/entries", test_entries);
     return g_test_run();

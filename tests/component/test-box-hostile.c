@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An init that is not ours: what cannot be ends the link, and nothing else. */
+#include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -625,9 +627,212 @@ test_deaf(void)
     peer_clear(&peer);
 }
 
+/* ---- the other end of a file's pipe ---- */
+
+typedef struct Transfer {
+    Peer peer;
+    guint ended; /* of peer's own run */
+    int fd;      /* the box's end */
+    guint32 run;
+    GString *got;
+    guint entries, ends;
+    int kind; /* -1: no error */
+} Transfer;
+
+static void
+on_transfer_entry(BoxRead *read, const BoxEntry *entry, void *ctx)
+{
+    ((Transfer *)ctx)->entries++;
+}
+
+static void
+on_transfer_ready(BoxRead *read, void *ctx)
+{
+    Transfer *t = ctx;
+    char bytes[64];
+    gssize n;
+
+    while ((n = box_read_bytes(read, bytes, sizeof bytes)) > 0)
+        g_string_append_len(t->got, bytes, n);
+    g_assert_cmpint(errno, ==, EAGAIN);
+}
+
+static void
+transfer_ended(Transfer *t, const GError *error)
+{
+    t->ends++;
+    t->kind = error != NULL ? (int)err_kind(error) : -1;
+}
+
+static void
+on_read_end(BoxRead *read, const GError *error, void *ctx)
+{
+    transfer_ended(ctx, error);
+}
+
+static void
+on_write_end(BoxWrite *write, const GError *error, void *ctx)
+{
+    transfer_ended(ctx, error);
+}
+
+static void
+transfer_init(Transfer *t)
+{
+    *t = (Transfer){.fd = -1, .got = g_string_new(NULL)};
+    peer_init(&t->peer, &t->ended);
+}
+
+/* The start, and what comes along with it. */
+static void
+transfer_hear(Transfer *t, guint32 flag)
+{
+    g_autofree FrameStart *start = g_new0(FrameStart, 1);
+    size_t n_fds = 1;
+    FrameHead head;
+    ssize_t n = channel_recv(t->peer.fd, t->peer.packet, CHANNEL_PACKET_MAX, &t->fd, &n_fds);
+
+    g_assert_cmpint(n, >, sizeof head);
+    memcpy(&head, t->peer.packet, sizeof head);
+    g_assert_cmpuint(head.type, ==, FRAME_START);
+    g_assert_true(frame_start_unpack(t->peer.packet + sizeof head, head.length, start));
+    g_assert_cmpuint(start->flags & (START_IN_FD | START_OUT_FD), ==, flag);
+    g_assert_cmpuint(n_fds, ==, 1);
+    t->run = head.run;
+}
+
+static void
+transfer_end(Transfer *t, int code)
+{
+    FrameEnd end = {.reason = REASON_EXIT, .code = code};
+
+    say(&t->peer, (FrameHead){.type = FRAME_STARTED, .run = t->run, .value = 7}, NULL);
+    say(&t->peer, (FrameHead){.type = FRAME_ENDED, .run = t->run, .length = sizeof end}, &end);
+    turn_until_count(&t->ends, 1);
+    g_assert_null(t->peer.box->error);
+    close(t->fd);
+    g_string_free(t->got, TRUE);
+    peer_clear(&t->peer);
+}
+
+/* Nothing is left to do: who waits does not turn in circles. */
+static void
+expect_quiet(void)
+{
+    for (int i = 0; i < 100; i++) {
+        if (!g_main_context_iteration(NULL, FALSE))
+            return;
+    }
+    g_error("the loop finds no rest");
+}
+
+static void
+test_pipe_out(void)
+{
+    static const BoxReadEvents events = {on_transfer_entry, on_transfer_ready, on_read_end};
+    static const BuiltinEntry good = {.size = 3, .name_bytes = 1}, huge = {.name_bytes = 65535};
+    static const struct {
+        const char *name;
+        const BuiltinEntry *entry;
+        const char *bytes;
+        bool hang_up;
+        int code, kind;
+        const char *got;
+    } cases[] = {
+        {"held open after the end", &good, "nabc", false, 0, -1, "abc"},
+        {"closed before the end", &good, "nabc", true, 0, -1, "abc"},
+        {"no entry, held open", NULL, "", false, 0, ERR_INTERNAL, ""},
+        {"half an entry", &good, "", true, 0, ERR_INTERNAL, ""},
+        {"an entry without end", &huge, "n", false, 0, ERR_INTERNAL, ""},
+        {"an error, held open", NULL, "", false, ENOENT, ERR_NOT_FOUND, ""},
+        {"an error after bytes", &good, "na", false, EIO, ERR_INTERNAL, "a"},
+    };
+
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *filler = g_strnfill(10000, 'x');
+        Transfer t;
+
+        g_test_message("%s", cases[i].name);
+        transfer_init(&t);
+        FilePlace place = link_box_place(t.peer.box);
+        g_assert_nonnull(
+            file_read(&place, (const char *const[]){"read", "f", "0", "-", NULL}, true, &events, &t, NULL));
+        transfer_hear(&t, START_OUT_FD);
+        if (cases[i].entry != NULL)
+            g_assert_cmpint(write(t.fd, cases[i].entry, sizeof good), ==, sizeof good);
+        g_assert_cmpint(write(t.fd, cases[i].bytes, strlen(cases[i].bytes)), >=, 0);
+        if (cases[i].entry == &huge) {
+            (void)!write(t.fd, filler, 10000);
+            turn_some(20);
+            /* Whoever writes on is not kept waiting. */
+            g_assert_cmpint(write(t.fd, filler, 10000), ==, -1);
+            g_assert_cmpint(errno, ==, EPIPE);
+        }
+        if (cases[i].hang_up) {
+            close(t.fd);
+            t.fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        }
+        turn_some(20);
+        expect_quiet();
+        g_assert_cmpuint(t.ends, ==, 0);
+        g_assert_cmpstr(t.got->str, ==, cases[i].got);
+        transfer_end(&t, cases[i].code);
+        g_assert_cmpint(t.kind, ==, cases[i].kind);
+    }
+}
+
+static void
+count_room(BoxWrite *write, void *ctx)
+{
+    Transfer *t = ctx;
+
+    t->entries++;
+    if (t->fd < 0)
+        g_assert_cmpuint(box_write_data(write, "x", 1), ==, 0);
+}
+
+/* It stops reading, goes on, and goes away. */
+static void
+test_pipe_in(void)
+{
+    static const BoxWriteEvents events = {count_room, on_write_end};
+    g_autofree char *bytes = g_malloc0(FILE_PIPE_BYTES);
+    Transfer t;
+    size_t given = 0, n;
+
+    transfer_init(&t);
+    FilePlace place = link_box_place(t.peer.box);
+    BoxWrite *write = file_write(&place, (const char *const[]){"write", "f", "-", "9999999", NULL}, true,
+                                 &events, &t, NULL);
+    transfer_hear(&t, START_IN_FD);
+    g_assert_cmpint(fcntl(t.fd, F_SETFL, O_NONBLOCK), ==, 0);
+    while ((n = box_write_data(write, bytes, FILE_PIPE_BYTES)) > 0)
+        given += n;
+    g_assert_cmpuint(given, <=, FILE_PIPE_BYTES);
+    turn_some(20);
+    expect_quiet();
+    g_assert_cmpuint(t.entries, ==, 0);
+    while (read(t.fd, bytes, FILE_PIPE_BYTES) > 0)
+        ;
+    turn_until_count(&t.entries, 1);
+    expect_quiet();
+    /* Its end comes when it says so. */
+    while (box_write_data(write, bytes, FILE_PIPE_BYTES) > 0)
+        ;
+    close(t.fd);
+    t.fd = -1;
+    turn_some(20);
+    g_assert_cmpuint(box_write_data(write, bytes, 1), ==, 0);
+    expect_quiet();
+    g_assert_cmpuint(t.ends, ==, 0);
+    transfer_end(&t, ENOSPC);
+    g_assert_cmpint(t.kind, ==, ERR_FULL);
+}
+
 int
 main(int argc, char **argv)
 {
+    (void)signal(SIGPIPE, SIG_IGN);
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/box/hostile/frames", test_frames);
     g_test_add_func("/box/hostile/end-twice", test_end_twice);
@@ -641,5 +846,7 @@ main(int argc, char **argv)
     g_test_add_func("/box/hostile/early-start", test_early_start);
     g_test_add_func("/box/hostile/wrong-fd", test_wrong_fd);
     g_test_add_func("/box/hostile/deaf", test_deaf);
+    g_test_add_func("/box/hostile/pipe-out", test_pipe_out);
+    g_test_add_func("/box/hostile/pipe-in", test_pipe_in);
     return g_test_run();
 }

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The file operations of init, as the box's user, on what a box may hold. */
 #include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "init-fixture.h"
 #include "room.h"
@@ -319,9 +322,127 @@ test_remove_hostile(void)
     g_assert_cmpint(box_free(box), ==, 0);
 }
 
+/* ---- descriptors that come along ---- */
+
+/* A pipe; the run gets the end that reads or writes. */
+static TestRun *
+piped_op(TestBox *box, uint32_t flags, bool reads, const char *line, int *ret_mine)
+{
+    int fds[2];
+
+    g_assert_cmpint(pipe2(fds, O_CLOEXEC), ==, 0);
+    box->pass_fd = fds[reads ? 0 : 1];
+    TestRun *run = box_op_start(box, flags, line);
+    close(fds[reads ? 0 : 1]);
+    *ret_mine = fds[reads ? 1 : 0];
+    return run;
+}
+
+/* Until the end, which is there only when nobody else has kept the other one. */
+static GByteArray *
+read_to_end(int fd)
+{
+    GByteArray *all = g_byte_array_new();
+    guint8 bytes[4096];
+    ssize_t n;
+
+    while ((n = read(fd, bytes, sizeof bytes)) > 0)
+        g_byte_array_append(all, bytes, (guint)n);
+    g_assert_cmpint(n, ==, 0);
+    close(fd);
+    return all;
+}
+
+static void
+test_descriptors(void)
+{
+    static const struct {
+        uint32_t flags;
+        bool passed;
+        int error;
+    } refused[] = {
+        {START_OUT_FD, false, EBADF},
+        {START_IN_FD, false, EBADF},
+        {START_IN_FD | START_OUT_FD, true, EINVAL},
+        {START_IN_FD | START_STDIN, true, EINVAL},
+    };
+    int fd;
+
+    if (!room_possible())
+        return;
+    TestBox *box = box_new();
+
+    box_expect(box, furniture, "");
+    for (guint i = 0; i < G_N_ELEMENTS(refused); i++) {
+        TestRun *run = refused[i].passed ? piped_op(box, refused[i].flags, false, "read d/file 0 -", &fd)
+                                         : box_op_start(box, refused[i].flags, "read d/file 0 -");
+
+        box_until_ended(box, run);
+        g_assert_true(run->failed);
+        g_assert_cmpuint(run->stage, ==, FAIL_FRAME);
+        g_assert_cmpuint(run->error, ==, refused[i].error);
+        if (refused[i].passed)
+            g_byte_array_unref(read_to_end(fd));
+    }
+    /* One that nobody asked for. */
+    TestRun *run = piped_op(box, 0, false, "stat d/file", &fd);
+    g_byte_array_unref(read_to_end(fd));
+    box_until_ended(box, run);
+    g_assert_cmpint(run->end.code, ==, 0);
+
+    run = piped_op(box, START_OUT_FD, false, "read d/file 1 3", &fd);
+    g_autoptr(GByteArray) bytes = read_to_end(fd);
+    box_until_ended(box, run);
+    g_assert_cmpint(run->end.code, ==, 0);
+    g_assert_cmpuint(run->end.out_bytes, ==, 0);
+    g_assert_cmpmem(bytes->data + sizeof(BuiltinEntry), bytes->len - sizeof(BuiltinEntry), "fileell", 7);
+    run = piped_op(box, START_OUT_FD, false, "read d/fifo 0 -", &fd);
+    g_autoptr(GByteArray) nothing = read_to_end(fd);
+    box_until_ended(box, run);
+    g_assert_cmpint(run->end.code, ==, EINVAL);
+    g_assert_cmpuint(nothing->len, ==, 0);
+    g_assert_cmpint(box_free(box), ==, 0);
+}
+
+static void
+test_descriptors_in(void)
+{
+    static const struct {
+        const char *line, *text;
+        int error;
+        const char *then;
+    } cases[] = {
+        {"write d/file - 5", "whole and more", 0, "whole"},
+        {"write d/file - 5", "cut", EPIPE, "whole"},
+        {"write d/file - 5", "", EPIPE, "whole"},
+        {"write d/fifo - 5", "hello", EINVAL, "whole"},
+        {"write d/file - 0", "", 0, ""},
+    };
+    int fd;
+
+    if (!room_possible())
+        return;
+    TestBox *box = box_new();
+
+    box_expect(box, furniture, "");
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+        TestRun *run = piped_op(box, START_IN_FD, true, cases[i].line, &fd);
+
+        (void)!write(fd, cases[i].text, strlen(cases[i].text));
+        close(fd);
+        box_until_ended(box, run);
+        g_assert_cmpint(run->end.code, ==, cases[i].error);
+        box_expect(box, "cat /tmp/d/file", cases[i].then);
+    }
+    box_expect(box, "ls -A /tmp /tmp/d",
+               "/tmp:\nclosed\nd\n\n/tmp/d:\ndangling\ne\nfifo\nfile\nlink\nmagic\n");
+    g_assert_cmpint(box_free(box), ==, 0);
+}
+
 int
 main(int argc, char **argv)
 {
+    (void)signal(SIGPIPE, SIG_IGN);
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/init/file/refusals", test_refusals);
     g_test_add_func("/init/file/reads", test_reads);
@@ -329,5 +450,7 @@ main(int argc, char **argv)
     g_test_add_func("/init/file/writes", test_writes);
     g_test_add_func("/init/file/killed-write", test_killed_write);
     g_test_add_func("/init/file/remove-hostile", test_remove_hostile);
+    g_test_add_func("/init/file/descriptors", test_descriptors);
+    g_test_add_func("/init/file/descriptors-in", test_descriptors_in);
     return g_test_run();
 }

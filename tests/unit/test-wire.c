@@ -178,6 +178,36 @@ test_start_whole(void)
         g_assert_cmpuint(frame_start_pack(start, bytes, size), ==, 0);
 }
 
+/* A descriptor stands for what would be framed, of a built-in, and there is one. */
+static void
+test_start_flags(void)
+{
+    static const struct {
+        uint32_t flags;
+        bool fine;
+    } cases[] = {
+        {START_BUILTIN | START_IN_FD, true},
+        {START_BUILTIN | START_OUT_FD | START_BLOCK, true},
+        {START_BUILTIN | START_OUT_FD | START_ROOT, true},
+        {START_IN_FD, false},
+        {START_OUT_FD, false},
+        {START_BUILTIN | START_IN_FD | START_OUT_FD, false},
+        {START_BUILTIN | START_IN_FD | START_STDIN, false},
+        {START_BUILTIN | START_OUT_FD | START_TTY, false},
+        {START_OUT_FD << 1, false},
+    };
+    g_autofree FrameStart *start = sample_start();
+    g_autofree FrameStart *back = g_new0(FrameStart, 1);
+    char bytes[256];
+
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+        start->flags = cases[i].flags;
+        size_t n = frame_start_pack(start, bytes, sizeof bytes);
+
+        g_assert_true(frame_start_unpack(bytes, n, back) == cases[i].fine);
+    }
+}
+
 /* Each length in memory of its exact size, so that a read past it is seen. */
 static void
 test_start_malformed(void)
@@ -274,6 +304,7 @@ main(int argc, char **argv)
     g_test_add_func("/wire/channel/full", test_channel_full);
     g_test_add_func("/wire/channel/fds", test_channel_fds);
     g_test_add_func("/wire/start/whole", test_start_whole);
+    g_test_add_func("/wire/start/flags", test_start_flags);
     g_test_add_func("/wire/start/malformed", test_start_malformed);
     g_test_add_func("/wire/start/many", test_start_many);
     g_test_add_func("/wire/check", test_check);
