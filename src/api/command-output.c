@@ -4,7 +4,7 @@
  * The bytes come without a length, since a command that goes on has none and a log may have a
  * hole; where one is, a line says so.  A range has a length and no such line: it begins with
  * the first byte that is there and ends before the next hole, and Content-Range tells which
- * bytes these are. */
+ * bytes these are.  So a long one is read twice: to see how far it goes, and then to the client. */
 #include <string.h>
 
 #include "api/command-find.h"
@@ -17,7 +17,7 @@
 #include "http/range.h"
 #include "http/url.h"
 
-enum { RANGE_MAX = 1024 * 1024 };
+enum { RANGE_KEPT_MAX = 1024 * 1024 }; /* of a range, while its length is not known */
 
 #define TYPE "application/octet-stream"
 
@@ -25,11 +25,16 @@ typedef struct Bytes {
     ApiCall *call; /* of the stream: not a reference, it closes us before it goes */
     OutputReader *reader;
     FrameStream stream;
+    /* Where they are: */
+    Run *run; /* a reference; NULL: in the logs */
+    char *folder;
+    guint32 id;
     /* Of a range: */
     guint64 first, last, at;
-    guint64 size; /* of the stream so far */
-    bool grows;   /* more may come */
-    GByteArray *got;
+    guint64 size;    /* of the stream so far */
+    bool grows;      /* more may come */
+    GByteArray *got; /* its beginning */
+    size_t sent;     /* of that */
 } Bytes;
 
 static void
@@ -38,20 +43,34 @@ bytes_free(void *ctx)
     Bytes *b = ctx;
 
     output_reader_free(b->reader);
+    run_unref(b->run);
+    g_free(b->folder);
     if (b->got != NULL)
         g_byte_array_unref(b->got);
     g_free(b);
 }
 
-static void
-open_reader(Bytes *b, const CommandPlace *place, guint64 offset, void (*wake)(void *data))
+static Bytes *
+bytes_new(ApiCall *call, const CommandPlace *place, FrameStream stream)
 {
-    g_autofree char *folder = box_host_dup_log_folder(b->call->api->boxes, place->box_id);
+    Bytes *b = g_new0(Bytes, 1);
+
+    b->call = call;
+    b->stream = stream;
+    b->run = place->run != NULL ? run_ref(place->run) : NULL;
+    b->folder = box_host_dup_log_folder(call->api->boxes, place->box_id);
+    b->id = place->id;
+    return b;
+}
+
+static void
+open_reader(Bytes *b, guint64 offset, void (*wake)(void *data))
+{
     OutputSpec spec = {
         .loop = b->call->api->loop,
-        .run = place->run,
-        .folder = folder,
-        .id = place->id,
+        .run = b->run,
+        .folder = b->folder,
+        .id = b->id,
         .out_offset = b->stream == STREAM_STDOUT ? offset : 0,
         .err_offset = b->stream == STREAM_STDERR ? offset : 0,
         .only = b->stream,
@@ -105,11 +124,9 @@ static void
 send_all(ApiCall *call, const CommandPlace *place, FrameStream stream)
 {
     static const HttpSource source = {.pull = pull_bytes, .closed = bytes_free};
-    Bytes *b = g_new0(Bytes, 1);
+    Bytes *b = bytes_new(call, place, stream);
 
-    b->call = call;
-    b->stream = stream;
-    open_reader(b, place, 0, wake_stream);
+    open_reader(b, 0, wake_stream);
     http_response_header(call->request, "Accept-Ranges", "bytes");
     http_response_header(call->request, "Cache-Control", "no-store");
     http_respond_stream(call->request, 200, TYPE, -1, &source, b);
@@ -126,37 +143,76 @@ answer_unsatisfiable(ApiCall *call, guint64 size)
     respond_error(call->request, 416, "there are no such bytes");
 }
 
+/* What is not there any more when its turn comes cuts the answer: a length was promised. */
+static HttpPull
+pull_range(void *ctx, Buf *out)
+{
+    Bytes *b = ctx;
+    size_t n = MIN(b->got->len - b->sent, buf_room(out));
+    RunPiece piece;
+
+    if (!caller_is_still_known(b->call))
+        return HTTP_PULL_FAIL;
+    if (n > 0) {
+        bool ok = buf_put(out, b->got->data + b->sent, n);
+
+        g_assert(ok); /* looked at its room */
+        b->sent += n;
+        return HTTP_PULL_DATA;
+    }
+    switch (output_reader_next(b->reader, &piece)) {
+    case RUN_STEP_DATA:
+        n = (size_t)MIN(piece.n, b->last - b->at + 1);
+        b->at += n;
+        return buf_put(out, piece.bytes, n) ? HTTP_PULL_DATA : HTTP_PULL_FAIL;
+    case RUN_STEP_WAIT:
+        return HTTP_PULL_WAIT;
+    case RUN_STEP_GAP:
+    case RUN_STEP_END:
+    case RUN_STEP_FAILED:
+        return HTTP_PULL_FAIL;
+    }
+    g_assert_not_reached();
+}
+
+/* From `first` to before `at` it is there. */
 static void
 answer_range(Bytes *b)
 {
-    ApiCall *call = b->call;
+    static const HttpSource source = {.pull = pull_range, .closed = bytes_free};
+    g_autoptr(HttpRequest) request = b->call->request;
     g_autofree char *size = b->grows ? g_strdup("*") : g_strdup_printf("%" G_GUINT64_FORMAT, b->size);
+    guint64 n = b->at - b->first;
 
     if (b->got->len == 0) {
-        answer_unsatisfiable(call, b->size);
-    } else {
-        g_autofree char *where = g_strdup_printf("bytes %" G_GUINT64_FORMAT "-%" G_GUINT64_FORMAT "/%s",
-                                                 b->first, b->first + b->got->len - 1, size);
-
-        http_response_header(call->request, "Content-Range", where);
-        http_response_header(call->request, "Accept-Ranges", "bytes");
-        http_response_header(call->request, "Cache-Control", "no-store");
-        http_respond(call->request, 206, TYPE, b->got->data, b->got->len);
+        answer_unsatisfiable(b->call, b->size);
+        bytes_free(b);
+        return;
     }
-    http_request_unref(call->request);
-    bytes_free(b);
+    b->last = b->at - 1;
+    b->at = b->first + b->got->len;
+    g_clear_pointer(&b->reader, output_reader_free);
+    if (b->at <= b->last)
+        open_reader(b, b->at, wake_stream);
+    g_autofree char *where = g_strdup_printf("bytes %" G_GUINT64_FORMAT "-%" G_GUINT64_FORMAT "/%s", b->first,
+                                             b->last, size);
+    http_response_header(request, "Content-Range", where);
+    http_response_header(request, "Accept-Ranges", "bytes");
+    http_response_header(request, "Cache-Control", "no-store");
+    http_respond_stream(request, 206, TYPE, (gint64)n, &source, b);
 }
 
 /* False: that is all there is to it. */
 static bool
 take_piece(Bytes *b, const RunPiece *piece)
 {
-    guint64 room = MIN(b->last - b->at + 1, (guint64)RANGE_MAX - b->got->len);
-    size_t n = (size_t)MIN(piece->n, room);
+    size_t n = (size_t)MIN(piece->n, b->last - b->at + 1);
+    size_t kept = MIN(n, (size_t)RANGE_KEPT_MAX - b->got->len);
 
-    g_byte_array_append(b->got, piece->bytes, (guint)n);
+    /* Either all before it was kept, or there is no room. */
+    g_byte_array_append(b->got, piece->bytes, (guint)kept);
     b->at += n;
-    return b->at <= b->last && b->got->len < RANGE_MAX;
+    return b->at <= b->last;
 }
 
 static bool
@@ -220,11 +276,13 @@ send_range(ApiCall *call, const CommandPlace *place, FrameStream stream)
         answer_unsatisfiable(call, size);
         return true;
     }
-    Bytes *b = g_new0(Bytes, 1);
-    *b = (Bytes){.call = call, .stream = stream, .first = first, .at = first, .last = last, .size = size};
+    Bytes *b = bytes_new(call, place, stream);
+    b->first = b->at = first;
+    b->last = last;
+    b->size = size;
     b->grows = place->run != NULL && !run_has_ended(place->run);
     b->got = g_byte_array_new();
-    open_reader(b, place, first, read_range);
+    open_reader(b, first, read_range);
     http_request_ref(call->request);
     read_range(b);
     return true;
