@@ -3,6 +3,8 @@
 #include "api/call.h"
 #include "box/files.h"
 
+enum { FILE_FOLDER_MODE = 0755 }; /* of a folder that is made, where nobody says */
+
 /* A call about one file of a box: what the routes of files share.  It holds the request and
  * the box until it is freed. */
 typedef struct FileCall {

@@ -199,19 +199,55 @@ read_mode(HttpRequest *request, int *ret_mode, GError **error)
     return true;
 }
 
+typedef struct Put {
+    FileCall *file; /* owned */
+    int mode;
+} Put;
+
+static void
+on_parents_made(const GError *error, void *data)
+{
+    g_autofree Put *put = data;
+
+    if (error == NULL) {
+        file_receive(put->file, put->mode);
+        return;
+    }
+    call_respond_error(put->file->call, error);
+    file_call_free(put->file);
+}
+
+/* The body waits for it. */
+static void
+make_parents(FileCall *file, int mode)
+{
+    g_autofree char *parent = g_path_get_dirname(file->path);
+    Put *put = g_new0(Put, 1);
+
+    put->file = file;
+    put->mode = mode;
+    box_file_mkdir(&file->spec, parent, FILE_FOLDER_MODE, on_parents_made, put);
+}
+
 static void
 put_content(ApiCall *call)
 {
-    static const char *const names[] = {"path", "mode", NULL};
+    static const char *const names[] = {"path", "mode", "parents", NULL};
     g_autoptr(GError) error = NULL;
+    gint64 parents = 0;
     int mode;
 
-    if (!read_mode(call->request, &mode, &error)) {
+    if (!read_mode(call->request, &mode, &error) ||
+        !url_query_get_int(http_request_query(call->request), "parents", 0, 1, &parents, &error)) {
         call_respond_error(call, error);
         return;
     }
     FileCall *f = file_call_from_query(call, names);
-    if (f != NULL)
+    if (f == NULL)
+        return;
+    if (parents != 0)
+        make_parents(f, mode);
+    else
         file_receive(f, mode);
 }
 

@@ -6,7 +6,7 @@
 #include "base/err.h"
 #include "http/url.h"
 
-enum { LIST_DEFAULT = 1000, FOLDER_MODE = 0755, PATH_BYTES_MAX = FRAME_PATH_MAX };
+enum { LIST_DEFAULT = 1000, PATH_BYTES_MAX = FRAME_PATH_MAX };
 
 /* ---- what there is ---- */
 
@@ -143,7 +143,7 @@ static void
 make_folder(ApiCall *call, Json *body, void *data)
 {
     const char *path;
-    guint mode = FOLDER_MODE;
+    guint mode = FILE_FOLDER_MODE;
 
     if (!read_path_and_mode(call, body, &path, &mode, false))
         return;

@@ -34,8 +34,11 @@ static struct Played {
     int mode;
     GByteArray *offered; /* said by the box, and not fetched */
     GByteArray *written;
-    size_t room; /* what box_write_data() takes in all */
-    guint ended; /* box_write_end() was called */
+    size_t room;  /* what box_write_data() takes in all */
+    guint ended;  /* box_write_end() was called */
+    char *folder; /* that box_file_mkdir() was asked for */
+    BoxFileFunc made;
+    void *made_data;
     bool refuse;
     bool unknown; /* the caller's key is gone */
 } played;
@@ -69,6 +72,17 @@ static bool
 refused(GError **error)
 {
     return played.refuse && !err_set(error, ERR_CONFLICT, "the box is paused");
+}
+
+void
+box_file_mkdir(const BoxFileSpec *spec, const char *path, guint mode, BoxFileFunc func, void *data)
+{
+    g_assert_null(played.made);
+    g_assert_cmpuint(mode, ==, 0755);
+    g_free(played.folder);
+    played.folder = g_strdup(path);
+    played.made = func;
+    played.made_data = data;
 }
 
 BoxRead *
@@ -169,14 +183,14 @@ box_write_data(BoxWrite *write, const void *bytes, size_t n)
 gssize
 box_write_splice(BoxWrite *write, int fd, size_t n)
 {
-    g_autofree guint8 *bytes = g_malloc(PIECE);
+    g_autofree guint8 *bytes = g_malloc(MIB);
 
     g_assert_nonnull(played.write);
     if (played.room == 0) {
         errno = ENOBUFS;
         return -1;
     }
-    ssize_t got = recv(fd, bytes, MIN(MIN(n, (size_t)PIECE), played.room), MSG_DONTWAIT);
+    ssize_t got = recv(fd, bytes, MIN(MIN(n, (size_t)MIB), played.room), MSG_DONTWAIT);
     if (got <= 0)
         return got;
     played.moved++;
@@ -291,6 +305,7 @@ finish(Fixture *f)
     fixture_clear(f);
     g_assert_null(played.read);
     g_assert_null(played.write);
+    g_free(played.folder);
     g_byte_array_unref(played.offered);
     g_byte_array_unref(played.written);
 }
@@ -651,6 +666,138 @@ test_write_holds_up(void)
     finish(&f);
 }
 
+/* Most of a large body goes past the server's memory; its order, its last byte and whatever comes
+ * behind it are what they would be. */
+static void
+write_large(size_t size)
+{
+    g_autofree guint8 *body = g_malloc(size);
+    g_autofree char *head = g_strdup_printf(
+        "PUT /files?path=f HTTP/1.1\r\nHost: h\r\nContent-Length: %zu\r\n\r\nx", size);
+    g_autofree char *told = g_strdup_printf("%zu}", size);
+    Fixture f;
+    size_t sent = 1;
+
+    for (size_t i = 0; i < size; i++)
+        body[i] = (guint8)(i * 2654435761u >> 13);
+    body[0] = 'x';
+    begin(&f);
+    played.room = 1;
+    int fd = ask(&f, head);
+    while (played.ended == 0) {
+        ssize_t n = send(fd, body + sent, size - sent, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+        sent += n > 0 ? (size_t)n : 0;
+        fixture_turn();
+        /* What the kernel takes lies there, all of a small one. */
+        if (played.room == 0 && n <= 0)
+            tell_room(700001);
+    }
+    g_assert_cmpuint(played.moved, >, 0);
+    g_assert_cmpmem(played.written->data, played.written->len, body, size);
+    tell_write_end(0, NULL);
+    g_autoptr(GString) answer = client_read(fd, "}");
+    g_assert_cmpint(answer_status(answer->str), ==, 201);
+    g_assert_nonnull(strstr(answer->str, told));
+    client_sends(fd, GET("/files?path=f"));
+    while (played.reads == 0)
+        g_main_context_iteration(NULL, TRUE);
+    tell_entry(0);
+    expect_answer(fd, 200);
+    finish(&f);
+}
+
+static void
+test_write_large(void)
+{
+    write_large(100 * 1024);
+    write_large(3 * MIB + 17);
+}
+
+static void
+tell_made(ErrKind kind, const char *message)
+{
+    g_autoptr(GError) error = NULL;
+    BoxFileFunc made = g_steal_pointer(&played.made);
+
+    if (message != NULL)
+        err_set(&error, kind, "%s", message);
+    made(error, played.made_data);
+}
+
+/* Nothing is written before the folder is there; whoever asked may have gone meanwhile. */
+static void
+test_write_with_parents(void)
+{
+    static const char request[] = "PUT /files?path=a/b/f&parents=1 HTTP/1.1\r\nHost: h\r\nConnection: "
+                                  "close\r\nContent-Length: 5\r\n\r\nhello";
+
+    for (int how = 0; how < 3; how++) {
+        Fixture f;
+
+        begin(&f);
+        int fd = fixture_connect(&f);
+        client_sends(fd, request);
+        while (played.made == NULL)
+            g_main_context_iteration(NULL, TRUE);
+        fixture_turn();
+        g_assert_cmpstr(played.folder, ==, "a/b");
+        g_assert_cmpuint(played.writes, ==, 0);
+        if (how == 2)
+            close(fd);
+        fixture_turn();
+        tell_made(ERR_DENIED, how == 1 ? "no" : NULL);
+        while (how == 0 && played.ended == 0)
+            g_main_context_iteration(NULL, TRUE);
+        if (how == 0)
+            tell_write_end(0, NULL);
+        if (how != 2)
+            expect_answer(fd, how == 0 ? 201 : 403);
+        else if (played.write != NULL)
+            tell_write_end(0, NULL);
+        g_assert_cmpuint(played.writes, ==, how == 1 ? 0 : 1);
+        finish(&f);
+    }
+}
+
+/* In the middle of it: the client goes, the box fails, the key ends. */
+static void
+test_write_large_ends(void)
+{
+    g_autofree guint8 *block = g_malloc0(MIB);
+
+    for (int how = 0; how < 3; how++) {
+        Fixture f;
+
+        begin(&f);
+        int fd = ask(&f, PUT("104857600", ""));
+        while (played.moved < 4) {
+            (void)!send(fd, block, MIB, MSG_DONTWAIT | MSG_NOSIGNAL);
+            fixture_turn();
+        }
+        if (how == 0)
+            close(fd);
+        else if (how == 1)
+            tell_write_end(ERR_FULL, "no room");
+        else
+            played.unknown = true;
+        while (how != 1 && played.cancelled == 0) {
+            if (how == 2)
+                (void)!send(fd, block, MIB, MSG_DONTWAIT | MSG_NOSIGNAL);
+            g_main_context_iteration(NULL, FALSE);
+        }
+        g_assert_cmpuint(played.ended, ==, 0);
+        g_assert_cmpuint(played.written->len, <, 32 * MIB);
+        if (how != 0) {
+            g_autoptr(GString) answer = client_read(fd, "}");
+
+            g_assert_cmpint(answer_status(answer->str), ==, how == 1 ? 507 : 401);
+            close(fd);
+        }
+        finish(&f);
+    }
+}
+
 static void
 test_write_fails(void)
 {
@@ -747,6 +894,9 @@ main(int argc, char **argv)
     g_test_add_func("/files/write", test_write);
     g_test_add_func("/files/write/no-room", test_write_without_room);
     g_test_add_func("/files/write/holds-up", test_write_holds_up);
+    g_test_add_func("/files/write/large", test_write_large);
+    g_test_add_func("/files/write/parents", test_write_with_parents);
+    g_test_add_func("/files/write/large-ends", test_write_large_ends);
     g_test_add_func("/files/write/fails", test_write_fails);
     g_test_add_func("/files/write/cut", test_write_is_cut);
     g_test_add_func("/files/write/key-ended", test_write_with_a_key_that_ended);

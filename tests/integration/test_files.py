@@ -110,6 +110,24 @@ def test_mode_and_replacing(box, place):
     assert box.read(path).body == b'two'
 
 
+def test_folders_on_the_way(box, place):
+    path = f'{place}/a/b/f'
+    check_error(box.server, box.ask('PUT', '/files', body=b'x', path=path), 404)
+    check_error(box.server, box.ask('PUT', '/files', body=b'x', path=path, parents=0), 404)
+    data = os.urandom(300000)
+    for body in (data, b'', b'again'):
+        box.ok('PUT', '/files', 201, body=body, path=path, parents=1, mode='0600')
+        assert box.read(path).body == body and box.stat(path)['mode'] == '0600'
+    assert (box.stat(f'{place}/a/b')['mode'], box.stat(f'{place}/a/b')['uid']) == ('0755', 1000)
+    box.sh(f'ln -s a {place}/link')
+    box.ok('PUT', '/files', 201, body=b'x', path=f'{place}/link/b/g', parents=1)
+    assert box.names(f'{place}/a/b') == ['f', 'g']
+    for bad, status in [(f'{path}/below', 409), (f'{path}/below/it', 400), ('/etc/new/f', 403), ('/etc/passwd', 403)]:
+        check_error(box.server, box.ask('PUT', '/files', body=data, path=bad, parents=1), status)
+    for parents in ('true', '2', ''):
+        check_error(box.server, box.ask('PUT', '/files', body=b'x', path=path, parents=parents), 400)
+
+
 def test_a_chunked_body(box, place):
     with box.server.connect() as s:
         s.sendall(box.server.request('PUT', f'{box.root}/files?path={place}/f',
