@@ -154,7 +154,7 @@ create_settle(BoxCreate *c)
         box_commands_flush(c->box);
     create_answer(c);
     if (!host->closed)
-        pool_fill(host);
+        pool_fill_soon(host);
     host_unref(host);
 }
 

@@ -3,7 +3,11 @@
  *
  * They are nobody's: no row, no lease, no place in the table; a restarted server does not know
  * them and kills them.  One is given away once and never comes back.  They are made one at a
- * time and only while no caller waits for a box, so that the pool costs nobody anything. */
+ * time, only while no caller waits for a box and not while the first command of the last one
+ * still starts, so that the pool costs nobody anything.
+ *
+ * Each has had one run of its shell that does nothing: what a first command would find cold
+ * (init's own pages, the names on the way to a program, the user's entry) is warm then. */
 #include <string.h>
 #include <unistd.h>
 
@@ -16,6 +20,8 @@
 enum {
     RECENT_US = 15 * 60 * G_USEC_PER_SEC, /* a template not asked for this long gets none */
     WAIT_TICKS = 10,
+    REFILL_MS = 20,
+    WARM_MS = 5000,
 };
 
 typedef struct PoolLine {
@@ -33,9 +39,16 @@ line_free(gpointer data)
     g_free(line);
 }
 
+static void
+on_refill(LoopTimer *timer)
+{
+    pool_fill((BoxHost *)(void *)((char *)timer - offsetof(BoxHost, pool.refill)));
+}
+
 void
 pool_init(BoxHost *host)
 {
+    host->pool.refill.expired = on_refill;
     host->pool.boxes = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, (GDestroyNotify)box_unref);
     host->pool.lines = g_ptr_array_new_with_free_func(line_free);
 }
@@ -43,6 +56,7 @@ pool_init(BoxHost *host)
 void
 pool_clear(BoxHost *host)
 {
+    loop_timer_cancel(host->spec.loop, &host->pool.refill);
     g_clear_pointer(&host->pool.boxes, g_hash_table_unref);
     g_clear_pointer(&host->pool.lines, g_ptr_array_unref);
 }
@@ -214,6 +228,35 @@ pool_take(BoxHost *host, Template *template, const KeeperLimits *limits)
 
 /* ---- filling ---- */
 
+static bool
+warm_output(Run *run, FrameStream stream, const guint8 *bytes, size_t n, void *ctx)
+{
+    return true;
+}
+
+static void
+warm_ended(Run *run, const RunEnd *end, void *ctx)
+{
+}
+
+/* As its user, with nothing of the template's environment: that might name files to be read. */
+static void
+warm_up(Box *box)
+{
+    static const char *const argv[] = {"/bin/sh", "-c", ":", NULL};
+    static const char *const no_env[] = {NULL};
+    static const RunSink sink = {.output = warm_output, .ended = warm_ended};
+    const Template *t = box->template;
+    RunSpec spec = {.argv = argv, .env = no_env, .timeout_ms = WARM_MS, .sink = &sink};
+
+    spec.user = t->user != NULL ? t->user : "";
+    spec.cwd = t->workdir != NULL ? t->workdir : "";
+    Run *run = box_link_start(box->link, &spec, NULL);
+
+    if (run != NULL)
+        run_unref(run);
+}
+
 static void
 on_pool_made(const KeeperAnswer *answer, const int fds[KEEPER_FDS], const GError *error, void *data)
 {
@@ -227,6 +270,7 @@ on_pool_made(const KeeperAnswer *answer, const int fds[KEEPER_FDS], const GError
         host_call_keeper(host, KEEPER_KILL, box, on_killed, box_ref(box));
     if (failure == NULL) {
         g_hash_table_insert(host->pool.boxes, box->row.id, box_ref(box));
+        warm_up(box);
         pool_fill(host);
     } else if (!host->closed) {
         host->pool.wait_ticks = WAIT_TICKS;
@@ -279,6 +323,13 @@ pool_fill(BoxHost *host)
     }
     if (want != NULL && may_fill(host))
         make_one(host, want);
+}
+
+void
+pool_fill_soon(BoxHost *host)
+{
+    if (host->spec.pool > 0)
+        loop_timer_set(host->spec.loop, &host->pool.refill, REFILL_MS);
 }
 
 void

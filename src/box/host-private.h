@@ -23,6 +23,7 @@ typedef struct HostPool {
     GPtrArray *lines;  /* PoolLine*, one a template */
     Box *making;       /* one at a time */
     guint wait_ticks;  /* after a failure */
+    LoopTimer refill;
 } HostPool;
 
 typedef struct HostLoad {
@@ -99,6 +100,7 @@ void pool_clear(BoxHost *host);
 Box *pool_take(BoxHost *host, Template *template, const KeeperLimits *limits);
 void pool_tick(BoxHost *host);
 void pool_fill(BoxHost *host);
+void pool_fill_soon(BoxHost *host);               /* one was taken */
 void pool_trouble(BoxHost *host, const char *id); /* it is given up, if it is one of the pool's */
 bool pool_gone(BoxHost *host, const char *id);    /* true: it was one of the pool's */
 void pool_warm(BoxHost *host);                    /* the keeper is there */

@@ -46,3 +46,4 @@ char *fake_link_dup_last_env(void);   /* with spaces between */
 const char *fake_link_last_user(void);
 const char *fake_link_last_cwd(void);
 guint fake_links_stopped(void);
+guint fake_links_streamed(void); /* runs ever started */

@@ -459,6 +459,7 @@ test_pool(void)
 
     g_assert_cmpuint(fake_keeper_last(KEEPER_PREPARE)->count, ==, 3);
     g_assert_cmpuint(pooled(w), ==, 2); /* of the default template, from the start on */
+    g_assert_cmpuint(fake_links_streamed(), ==, 2);
     fake_keeper_hold(KEEPER_CREATE);
     db_stats(w->store->db, &before);
     world_begin(w, &plain, &made);
@@ -476,6 +477,8 @@ test_pool(void)
     g_assert_cmpstr(events, ==, "box.created box.ready");
     fake_keeper_release(KEEPER_CREATE);
     world_settle(w);
+    g_assert_cmpuint(pooled(w), ==, 1); /* the first command comes first */
+    world_tick(w, 1);
     g_assert_cmpuint(pooled(w), ==, 2);
 }
 
@@ -504,6 +507,7 @@ test_pool_fits_only(void)
     box_info(b.box, &info);
     g_assert_false(info.from_pool);
     g_assert_cmpuint(info.limits.pids, ==, 77);
+    world_tick(w, 1);
     world_create(w, &other, &c); /* used lately by now */
     box_info(c.box, &info);
     g_assert_true(info.from_pool);
@@ -526,6 +530,7 @@ test_pool_waits_for_callers(void)
     g_assert_cmpuint(fake_keeper_calls(KEEPER_CREATE), ==, 2);
     fake_keeper_release(KEEPER_CREATE);
     world_settle(w);
+    world_tick(w, 1);
     g_assert_cmpuint(fake_keeper_calls(KEEPER_CREATE), ==, 3);
     g_assert_cmpuint(pooled(w), ==, 1);
 }
@@ -544,7 +549,7 @@ test_pool_never_gives_twice(void)
         box_info(made.box, &info);
         g_assert_true(g_hash_table_add(seen, g_strdup(info.id)));
         box_kill(made.box, "killed", NULL, NULL, NULL);
-        world_settle(w);
+        world_tick(w, 1);
         g_assert_false(fake_keeper_has(info.id));
     }
 }
@@ -561,6 +566,7 @@ test_pool_is_dropped(void)
     box_info(made.box, &info);
     g_assert_false(info.from_pool); /* what waited was of another version */
     g_assert_cmpstr(info.template_hash, ==, "base-1");
+    world_tick(w, 1);
     g_assert_cmpuint(pooled(w), ==, 2);
     g_assert_cmpuint(fake_keeper_live(), ==, 3);
     world_tick(w, 16 * 60); /* nobody asks for it */
