@@ -48,6 +48,8 @@ typedef struct Box {
     uint32_t n_slots;   /* runs[] below this have been used */
     uint32_t next_slot; /* who speaks first next time */
     uint32_t n_sinks;
+    uint32_t channel_events; /* what epoll watches it for */
+    UserMemory memory;
     Run runs[FRAME_RUNS_MAX];
     Connect connects[CONNECTS_MAX];
     /* Buffers of one call each; large, so not on a stack that forks copy. */

@@ -58,8 +58,10 @@ on_start(Box *box, const FrameHead *head, void *payload, int *fd)
         refuse(head, FAIL_LIMIT, ESHUTDOWN);
     else if ((box->start.flags & (START_IN_FD | START_OUT_FD)) != 0 && *fd < 0)
         refuse(head, FAIL_FRAME, EBADF);
-    else
+    else {
+        run->memory = &box->memory;
         run_begin(run, head->run, &box->start, fd, now_us());
+    }
 }
 
 static void

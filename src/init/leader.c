@@ -179,36 +179,54 @@ await_exec(int fd)
     close(fd);
 }
 
+static void
+find_user(const FrameStart *start, const UserMemory *memory, UserMemory *ret_found)
+{
+    const char *wanted = (start->flags & START_ROOT) != 0 ? "0:0" : start->user;
+
+    ret_found->known = false;
+    if (!user_recall(memory, wanted, &ret_found->user) && !user_learn(wanted, ret_found))
+        fail(FAIL_USER, errno);
+}
+
+static void
+report_start(const UserMemory *found, pid_t pid)
+{
+    Report started = {.kind = REPORT_STARTED, .pid = pid, .uid = found->user.uid};
+
+    report_send(LEADER_REPORT_FD, &started);
+    /* If it is lost, the next run looks again. */
+    if (found->known)
+        (void)!write(LEADER_REPORT_FD, found, sizeof *found);
+}
+
 void
-leader_run(const FrameStart *start)
+leader_run(const FrameStart *start, const UserMemory *memory)
 {
     Leader leader = {0};
-    Report started = {.kind = REPORT_STARTED};
-    User user;
+    UserMemory found;
     int failed[2];
 
-    if (!user_lookup((start->flags & START_ROOT) != 0 ? "0:0" : start->user, &user))
-        fail(FAIL_USER, errno);
-    started.uid = user.uid;
+    find_user(start, memory, &found);
     if ((start->flags & START_BUILTIN) != 0) {
-        started.pid = getpid();
-        report_send(LEADER_REPORT_FD, &started);
-        start_builtin(start, &user);
+        report_start(&found, getpid());
+        start_builtin(start, &found.user);
     }
     if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0 || pipe2(failed, O_CLOEXEC) < 0)
         fail(FAIL_FORK, errno);
-    leader.main = fork();
+    /* Its memory is ours until it has become its program, for which we wait anyway.  It is not
+     * dumpable, so others of its user cannot get at it. */
+    leader.main = vfork();
     if (leader.main < 0)
         fail(FAIL_FORK, errno);
     if (leader.main == 0)
-        start_exec(start, &user, failed[1]);
+        start_exec(start, &found.user, failed[1]);
     close(failed[1]);
     /* The run's streams end when the run closes them. */
     close(STDIN_FILENO);
     close(STDOUT_FILENO);
     close(STDERR_FILENO);
     await_exec(failed[0]);
-    started.pid = leader.main;
-    report_send(LEADER_REPORT_FD, &started);
+    report_start(&found, leader.main);
     lead(&leader);
 }

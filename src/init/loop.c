@@ -293,6 +293,16 @@ set_timer(Box *box, uint64_t when)
 }
 
 static void
+watch_channel(Box *box)
+{
+    uint32_t events = box->channel_full ? EPOLLIN | EPOLLOUT : EPOLLIN;
+
+    if (events != box->channel_events &&
+        box_watch(box, EPOLL_CTL_MOD, INIT_CHANNEL_FD, events, watch_data(WATCH_CHANNEL, 0, 0)))
+        box->channel_events = events;
+}
+
+static void
 plan_next_turn(Box *box)
 {
     uint64_t next = box->stop != STOP_NOT ? box->stop_us : 0;
@@ -312,8 +322,7 @@ plan_next_turn(Box *box)
     }
     if (box->retry || box->sudo_paused)
         sooner(&next, now_us() + RETRY_US);
-    (void)box_watch(box, EPOLL_CTL_MOD, INIT_CHANNEL_FD, box->channel_full ? EPOLLIN | EPOLLOUT : EPOLLIN,
-                    watch_data(WATCH_CHANNEL, 0, 0));
+    watch_channel(box);
     set_timer(box, next);
 }
 

@@ -7,7 +7,7 @@
 
 /* The image's /etc/passwd and /etc/group, read without NSS: a planted nsswitch.conf would load
  * code.  The files are whatever the box's root wrote, so they are only read by a process that
- * has nothing to lose (see user_lookup() in start.h). */
+ * has nothing to lose (see user_lookup() in user.h). */
 
 enum {
     PASSWD_ID_MAX = 65535, /* the ids that a box has */

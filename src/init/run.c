@@ -185,13 +185,18 @@ run_begin(Run *run, uint32_t id, const FrameStart *start, int *fd, uint64_t now_
     bool tty = (start->flags & START_TTY) != 0;
     bool block = (start->flags & START_BLOCK) != 0;
 
-    *run = (Run){.id = id, .flags = start->flags, .report_fd = -1, .slave_fd = -1, .began_us = now_us};
+    *run = (Run){.id = id,
+                 .flags = start->flags,
+                 .memory = run->memory,
+                 .report_fd = -1,
+                 .slave_fd = -1,
+                 .began_us = now_us};
     run->state = RUN_STATE_FREE;
     run_set_state(run, RUN_STATE_STARTING);
     take_fd(&ends, start->flags, fd);
     bool made = make_ends(&ends, start);
     int error = errno;
-    pid_t leader = made ? start_run(start, &ends.theirs) : -1;
+    pid_t leader = made ? start_run(start, run->memory, &ends.theirs) : -1;
     if (made && leader < 0)
         error = errno;
     if (tty && leader > 0)
@@ -255,18 +260,35 @@ run_started(Run *run, const Report *report)
     run_set_state(run, RUN_STATE_RUNNING);
 }
 
+static void
+take_user(Run *run, const UserMemory *found)
+{
+    *run->memory = *found;
+    run->memory->wanted[USER_WANTED_MAX] = '\0';
+    user_tame(&run->memory->user);
+}
+
 void
 run_on_report(Run *run, uint64_t now_us)
 {
-    Report report;
+    union {
+        Report report;
+        UserMemory user;
+    } packet;
     ssize_t n;
 
-    while (run->report_fd >= 0 && (n = read(run->report_fd, &report, sizeof report)) != 0) {
+    while (run->report_fd >= 0 && (n = read(run->report_fd, &packet, sizeof packet)) != 0) {
+        const Report report = packet.report;
+
         /* It ended with something unread, which is said once before what it sent. */
         if (n < 0 && errno == ECONNRESET)
             continue;
         if (n < 0)
             return;
+        if (n == (ssize_t)sizeof packet.user && run->state == RUN_STATE_RUNNING) {
+            take_user(run, &packet.user);
+            continue;
+        }
         if (n != (ssize_t)sizeof report)
             break;
         if (report.kind == REPORT_STARTED && run->state == RUN_STATE_STARTING)

@@ -17,13 +17,12 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "init/builtin.h"
 #include "init/leader.h"
 
-enum { NOBODY = 65534, DEFAULTS_MAX = 5, ENTRY_MAX = PASSWD_PATH_MAX + 16 };
+enum { DEFAULTS_MAX = 5, ENTRY_MAX = PASSWD_PATH_MAX + 16 };
 
 static const char default_path[] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
@@ -48,7 +47,7 @@ start_fail(int fd, FrameStage stage)
 }
 
 pid_t
-start_run(const FrameStart *start, const StartFds *fds)
+start_run(const FrameStart *start, const UserMemory *memory, const StartFds *fds)
 {
     pid_t pid = fork();
 
@@ -61,7 +60,7 @@ start_run(const FrameStart *start, const StartFds *fds)
         _exit(1);
     if (syscall(SYS_close_range, LEADER_REPORT_FD + 1, ~0U, 0) < 0)
         start_fail(LEADER_REPORT_FD, FAIL_FORK);
-    leader_run(start);
+    leader_run(start, memory);
 }
 
 static bool
@@ -75,71 +74,13 @@ drop_capabilities(void)
 
 /* Changing from uid 0 clears the permitted and effective sets but not the inheritable one; and
  * uid 0 itself without START_ROOT has none either, which no_new_privs keeps across exec. */
-static bool
-become(const User *user, bool keep_capabilities)
+bool
+start_become(const User *user, bool keep_capabilities)
 {
     if (setgroups(user->n_groups, user->groups) < 0 || setresgid(user->gid, user->gid, user->gid) < 0 ||
         setresuid(user->uid, user->uid, user->uid) < 0)
         return false;
     return keep_capabilities || drop_capabilities();
-}
-
-static _Noreturn void
-lookup_child(User *user, int fd)
-{
-    static const User nobody = {.uid = NOBODY, .gid = NOBODY};
-
-    if (!become(&nobody, false) || !user_read(user))
-        _exit(errno);
-    _exit(write(fd, user, sizeof *user) == (ssize_t)sizeof *user ? 0 : EIO);
-}
-
-static bool
-await_user(int fd, pid_t pid, User *ret_user)
-{
-    User user;
-    ssize_t n;
-    int status = 0;
-
-    do {
-        n = read(fd, &user, sizeof user);
-    } while (n < 0 && errno == EINTR);
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        ;
-    if (n != (ssize_t)sizeof user) {
-        errno = WIFEXITED(status) && WEXITSTATUS(status) != 0 ? WEXITSTATUS(status) : EIO;
-        return false;
-    }
-    user.n_groups = user.n_groups > PASSWD_GROUPS_MAX ? 0 : user.n_groups;
-    user.name[PASSWD_NAME_MAX] = user.home[PASSWD_PATH_MAX] = user.shell[PASSWD_PATH_MAX] = '\0';
-    *ret_user = user;
-    return true;
-}
-
-/* The parser that reads the box's files has nobody's rights, and its answer is only a user. */
-bool
-user_lookup(const char *wanted, User *ret_user)
-{
-    User user;
-    int fds[2];
-
-    if (!user_parse(wanted, &user)) {
-        errno = EINVAL;
-        return false;
-    }
-    if (pipe2(fds, O_CLOEXEC) < 0)
-        return false;
-    pid_t pid = fork();
-    if (pid == 0)
-        lookup_child(&user, fds[1]);
-    int e = errno;
-    close(fds[1]);
-    bool ok = pid > 0 && await_user(fds[0], pid, ret_user);
-    if (pid > 0)
-        e = errno;
-    close(fds[0]);
-    errno = e;
-    return ok;
 }
 
 void
@@ -212,13 +153,12 @@ make_env(const Program *program, const User *user, char (*texts)[ENTRY_MAX], con
     env[n] = NULL;
 }
 
+/* What they do is the default already, which init has made sure of. */
 static void
-reset_signals(void)
+unblock_signals(void)
 {
     sigset_t none;
 
-    for (int i = 1; i < NSIG; i++)
-        (void)signal(i, SIG_DFL);
     sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
@@ -239,13 +179,13 @@ start_program(const Program *program, const User *user, int failed_fd)
     if (env == NULL)
         start_fail(failed_fd, FAIL_FORK);
     oom_score_set(OOM_SCORE_COMMAND);
-    if (!become(user, program->keep_capabilities))
+    if (!start_become(user, program->keep_capabilities))
         start_fail(failed_fd, FAIL_USER);
     umask(022);
     if (!enter_wanted(program->cwd, user))
         start_fail(failed_fd, FAIL_CWD);
     make_env(program, user, texts, env);
-    reset_signals();
+    unblock_signals();
     /* execvp() looks for PATH in `environ`. */
     environ = (char **)(uintptr_t)env;
     (void)execvp(program->file, (char *const *)(uintptr_t)program->argv);
@@ -274,12 +214,12 @@ start_builtin(const FrameStart *start, const User *user)
     (void)close(LEADER_REPORT_FD);
     (void)setsid();
     oom_score_set(OOM_SCORE_COMMAND);
-    if (!become(user, (start->flags & START_ROOT) != 0))
+    if (!start_become(user, (start->flags & START_ROOT) != 0))
         _exit(EPERM);
     umask(022);
     if (!enter_wanted(start->cwd, user))
         _exit(errno);
-    reset_signals();
+    unblock_signals();
     (void)signal(SIGPIPE, SIG_IGN);
     (void)signal(SIGXFSZ, SIG_IGN);
     _exit(builtin_run((int)start->argc, start->argv));

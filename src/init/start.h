@@ -5,19 +5,20 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "init/passwd.h"
+#include "init/user.h"
 #include "wire/frame.h"
 
-/* Starting a run takes three forks of pid 1's small image:
+/* Starting a run takes up to three forks of pid 1's small image:
  *
- *   init -> leader -> lookup (ends at once: reads passwd as nobody)
+ *   init -> leader -> lookup (ends at once: reads passwd as nobody; not for one who is known)
  *                  -> main   (the command)
  *
  * The leader (leader.h) is what makes a run's tree one thing that can be killed. */
 
 /* What the leader tells init over its socket, in this order: STARTED or FAILED, and after STARTED
- * at most one ENDED.  Silence before the end: the leader was killed.  The other way come the
- * connections of sudo (sudo.h). */
+ * the user that it has found, where that is new (a UserMemory, known by its size), and at most one
+ * ENDED.  Silence before the end: the leader was killed.  The other way
+ * come the connections of sudo (sudo.h). */
 typedef enum ReportKind { REPORT_STARTED = 1, REPORT_FAILED, REPORT_ENDED } ReportKind;
 
 typedef struct Report {
@@ -36,8 +37,11 @@ typedef struct StartFds {
     int report;
 } StartFds;
 
-/* The leader's pid; -1 with errno.  `start` is only read, in the child's copy of memory. */
-pid_t start_run(const FrameStart *start, const StartFds *fds);
+/* The leader's pid; -1 with errno.  `start` and `memory` are only read, in the child's copy. */
+pid_t start_run(const FrameStart *start, const UserMemory *memory, const StartFds *fds);
+
+/* Changes to the user, for good. */
+bool start_become(const User *user, bool keep_capabilities);
 
 /* Between fork and exec, and the end of the process. */
 _Noreturn void start_exec(const FrameStart *start, const User *user, int failed_fd);
@@ -62,8 +66,5 @@ _Noreturn void start_fail(int failed_fd, FrameStage stage);
 /* Of this process, as uid 0: while one is not dumpable the file is root's.  A box without it dies
  * as a whole when memory runs out, which is bearable. */
 void oom_score_set(const char *score);
-
-/* `wanted` as in FrameStart.  Reads passwd in a child that is nobody.  errno on failure. */
-bool user_lookup(const char *wanted, User *ret_user);
 
 void report_send(int fd, const Report *report);

@@ -67,6 +67,18 @@ def test_who_runs_it(boxes, shared_box):
     assert lost['end']['reason'] == 'not-started' and lost['end']['message']
 
 
+def test_a_user_who_changes(boxes):
+    """What is remembered of a user ends with the files it was read from."""
+    with boxes.box() as box:
+        for uid in (1001, 1002):
+            for _ in range(3):
+                boxes.run(box, 'id -u', user='user')
+            done = boxes.run(box, f'echo "user:x:{uid}:{uid}::/:/bin/sh" > /etc/passwd', root=True)
+            assert done['end']['exit_code'] == 0, done
+            for _ in range(3):
+                assert boxes.run(box, 'id -u', user='user')['stdout'] == f'{uid}\n'
+
+
 @pytest.mark.parametrize('body,code', [
     ({'argv': ['/no/such']}, 127), ({'argv': ['/etc/passwd']}, 126), ({'command': 'true', 'cwd': '/no/such'}, 127)])
 def test_what_cannot_start(boxes, shared_box, body, code):
