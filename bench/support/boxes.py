@@ -73,6 +73,11 @@ class Wire:
         """The head of a request whose body the caller sends."""
         self.socket.sendall(f'{method} {path} HTTP/1.1\r\n{self.head}Content-Length: {length}\r\n\r\n'.encode())
 
+    def stream_begins(self):
+        status, _ = self.read_head()
+        if status != 200:
+            raise RuntimeError(f'{status} {self.buffer[:300]!r}')
+
     def stream_until(self, mark):
         """Reads the events of an answer to their end; when the mark was seen, and all of them."""
         text, seen = self.buffer, None
@@ -317,7 +322,7 @@ def first_output(wire, argv=ECHO):
     """Milliseconds from the request for a box with a first command to the first output of that."""
     began = time.perf_counter()
     wire.send('POST', SANDBOXES, {'command': {'argv': argv}}, accept='text/event-stream')
-    wire.read_head()
+    wire.stream_begins()
     seen, text = wire.stream_until(SEEN)
     delete(wire, text.partition(b'"sandbox_id":"')[2].partition(b'"')[0].decode())
     return (seen - began) * 1e3
@@ -329,7 +334,7 @@ def first_output_two(wire, argv=ECHO):
     box = create(wire)
     made = time.perf_counter()
     wire.send('POST', f'{SANDBOXES}/{box}/commands', {'argv': argv}, accept='text/event-stream')
-    wire.read_head()
+    wire.stream_begins()
     seen, _ = wire.stream_until(SEEN)
     delete(wire, box)
     return (made - began) * 1e3, (seen - began) * 1e3
