@@ -22,6 +22,8 @@ answer_clear(Answer *answer)
     event_cut_clear(&answer->events);
     buf_clear(&answer->whole);
     usage_reader_free(g_steal_pointer(&answer->usage));
+    g_free(answer->retry_after);
+    g_free(answer->request_id);
 }
 
 /* ---- the stream's way to the client ---- */
@@ -167,6 +169,22 @@ stream_done(Exchange *x, const GError *error)
 /* ---- whole answers ---- */
 
 static void
+pass_headers(Exchange *x)
+{
+    const Answer *a = &x->answer;
+
+    if (a->retry_after != NULL)
+        http_response_header(x->request, "Retry-After", a->retry_after);
+    if (a->request_id != NULL)
+        http_response_header(x->request,
+                             x->route->dialect == DIALECT_ANTHROPIC ? "request-id" : "x-request-id",
+                             a->request_id);
+    http_response_header(x->request, "X-Coop-Request", http_request_id(x->request));
+    if (x->brain != NULL)
+        http_response_header(x->request, "X-Coop-Brain", x->brain);
+}
+
+static void
 respond_whole(Exchange *x, const char *type)
 {
     size_t n;
@@ -174,6 +192,7 @@ respond_whole(Exchange *x, const char *type)
 
     exchange_ref(x);
     provider_scrub(x->provider, (char *)bytes, n);
+    pass_headers(x);
     http_respond(x->request, x->answer.status, type, bytes, n);
     exchange_end(x);
     exchange_unref(x);
@@ -252,21 +271,16 @@ is_plain(const char *value)
 
 /* Of an answer's headers these two alone go on, and only where they are what they should be. */
 static void
-pass_headers(Exchange *x, const AnswerHead *head)
+keep_headers(Exchange *x, const AnswerHead *head)
 {
-    const char *id_name = x->route->dialect == DIALECT_ANTHROPIC ? "request-id" : "x-request-id";
+    Answer *a = &x->answer;
 
     if (head->retry_after != NULL && is_plain(head->retry_after))
-        http_response_header(x->request, "Retry-After", head->retry_after);
-    if (head->request_id != NULL && is_plain(head->request_id)) {
-        g_autofree char *id = g_strdup(head->request_id);
-
-        provider_scrub(x->provider, id, strlen(id));
-        http_response_header(x->request, id_name, id);
-    }
-    http_response_header(x->request, "X-Coop-Request", http_request_id(x->request));
-    if (x->brain != NULL)
-        http_response_header(x->request, "X-Coop-Brain", x->brain);
+        a->retry_after = g_strdup(head->retry_after);
+    if (head->request_id == NULL || !is_plain(head->request_id))
+        return;
+    a->request_id = g_strdup(head->request_id);
+    provider_scrub(x->provider, a->request_id, strlen(a->request_id));
 }
 
 static void
@@ -278,6 +292,7 @@ begin_stream(Exchange *x)
     event_cut_init(&a->events, EVENT_MAX);
     buf_init(&a->whole, OUT_MAX);
     a->usage = usage_reader_new(x->route->dialect, true);
+    pass_headers(x);
     http_response_header(x->request, "Cache-Control", "no-cache");
     http_respond_stream(x->request, a->status, "text/event-stream", -1, &stream_source, exchange_ref(x));
 }
@@ -297,6 +312,8 @@ refuse_status(Exchange *x, int status)
 
     if (status >= 200 && status < 300)
         return false;
+    if (status >= 500)
+        circuit_failed(x->circuit, clock_mono_us());
     if (status < 400) {
         exchange_refuse(x, FAULT_UPSTREAM,
                         "the provider '%s' answered with a redirect, which is not followed", name);
@@ -321,6 +338,8 @@ answer_head(Exchange *x, int status, const AnswerHead *head)
     const char *rest;
     bool is_stream = head->type != NULL && params_begin(head->type, "text/event-stream", &rest);
 
+    if (status < 500)
+        circuit_answered(x->circuit);
     if (refuse_status(x, status))
         return;
     if (head->encoding != NULL && g_ascii_strcasecmp(head->encoding, "identity") != 0) {
@@ -334,7 +353,7 @@ answer_head(Exchange *x, int status, const AnswerHead *head)
         return;
     }
     x->answer.status = status;
-    pass_headers(x, head);
+    keep_headers(x, head);
     exchange_record_start(x);
     if (status >= 400)
         begin_whole(x, ANSWER_ERROR);
@@ -358,6 +377,8 @@ answer_data(Exchange *x, const guint8 *bytes, size_t n)
 void
 answer_done(Exchange *x, const GError *error)
 {
+    if (x->answer.mode == ANSWER_NONE)
+        circuit_failed(x->circuit, clock_mono_us());
     if (x->answer.mode == ANSWER_STREAM)
         stream_done(x, error);
     else if (error != NULL)

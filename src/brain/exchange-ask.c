@@ -27,6 +27,21 @@ pass_breaker(Exchange *x)
     return false;
 }
 
+/* A provider that is down is not waited for. */
+static bool
+pass_circuit(Exchange *x)
+{
+    guint wait_s;
+
+    if (circuit_pass(x->circuit, clock_mono_us(), &wait_s))
+        return true;
+    if (x->in_breaker)
+        breaker_forgive(x->who.breaker, x->digest);
+    exchange_refuse(x, FAULT_UPSTREAM, "the provider '%s' keeps failing: it is asked again in %u s",
+                    provider_name(x->provider), wait_s);
+    return false;
+}
+
 static void
 name_scopes(const Exchange *x, char *names[BUDGET_SCOPES_PER_CALL + 1])
 {
@@ -110,7 +125,7 @@ prepare_done(void *data)
 
     x->sent = p->sent;
     memcpy(x->digest, p->digest, sizeof x->digest);
-    if (x->gate != NULL && pass_breaker(x) && hold_budget(x))
+    if (x->gate != NULL && pass_breaker(x) && pass_circuit(x) && hold_budget(x))
         exchange_call(x);
 }
 
@@ -133,6 +148,7 @@ admit(Exchange *x)
     }
     x->provider = provider_ref(slot->provider);
     x->script = slot->script != NULL ? brain_script_ref(slot->script) : NULL;
+    x->circuit = circuit_ref(slot->circuit);
     x->model = g_strdup(model);
     p = g_new0(Prepare, 1);
     *p = (Prepare){.x = exchange_ref(x), .ask = x->ask, .model = x->model};

@@ -56,6 +56,7 @@ exchange_unref(Exchange *x)
     ask_free(x->ask);
     provider_unref(x->provider);
     brain_script_unref(x->script);
+    circuit_unref(x->circuit);
     tape_unref(x->recorded);
     if (x->incoming != NULL)
         g_byte_array_unref(x->incoming);

@@ -4,6 +4,7 @@
 #include <stdbool.h>
 
 #include "brain/ask.h"
+#include "brain/circuit.h"
 #include "brain/event-cut.h"
 #include "brain/gate.h"
 #include "brain/provider-private.h"
@@ -49,6 +50,7 @@ enum {
 typedef struct ProviderSlot {
     Provider *provider;
     BrainScript *script; /* of a PROVIDER_SCRIPT */
+    Circuit *circuit;
 } ProviderSlot;
 
 typedef struct GateTest GateTest;
@@ -85,8 +87,9 @@ typedef enum AnswerMode {
 typedef struct Answer {
     AnswerMode mode;
     int status;
-    EventCut events; /* ANSWER_STREAM: what came of the next event */
-    Buf whole;       /* the others: what came; of a stream: what waits for the client */
+    char *retry_after, *request_id; /* of the provider, as they may go on; NULL: none */
+    EventCut events;                /* ANSWER_STREAM: what came of the next event */
+    Buf whole;                      /* the others: what came; of a stream: what waits for the client */
     guint64 bytes;
     UsageReader *usage; /* ANSWER_STREAM */
     Usage used;         /* ANSWER_WHOLE, when it has been read */
@@ -114,6 +117,7 @@ typedef struct Exchange {
     BudgetHold *hold;
 
     BrainScript *script; /* a reference; NULL: none */
+    Circuit *circuit;    /* a reference */
     HttpCall *call;
     TapePlay *play;    /* in its place, for scripts and replays */
     const char *brain; /* "script" or "replay", static; NULL: a real one */

@@ -13,6 +13,7 @@ slot_free(void *data)
 
     provider_unref(slot->provider);
     brain_script_unref(slot->script);
+    circuit_unref(slot->circuit);
     g_free(slot);
 }
 
@@ -112,6 +113,7 @@ gate_set_provider(Gate *gate, Provider *provider, const char *script, GError **e
     slot = g_new0(ProviderSlot, 1);
     slot->provider = provider_ref(provider);
     slot->script = g_steal_pointer(&parsed);
+    slot->circuit = circuit_new();
     g_ptr_array_add(gate->slots, slot);
     g_ptr_array_sort(gate->slots, compare_slots);
     return true;

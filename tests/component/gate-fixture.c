@@ -153,11 +153,11 @@ gate_body(const char *answer)
 
     if (strstr(answer, "Transfer-Encoding: chunked") == NULL)
         return g_string_free(g_string_append(out, body), FALSE);
-    for (;;) {
+    for (const char *last = body + strlen(body);;) {
         char *end;
         guint64 n = g_ascii_strtoull(body, &end, 16);
 
-        if (n == 0 || strlen(end) < n + 4)
+        if (n == 0 || (guint64)(last - end) < n + 4)
             return g_string_free(out, FALSE);
         g_string_append_len(out, end + 2, (gssize)n);
         body = end + 2 + n + 2;

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "brain/circuit.h"
 #include "gate-fixture.h"
 #include "http-script.h"
 
@@ -93,6 +94,24 @@ test_no_connection(void)
     g_autofree char *answer = gate_post(&w.g, GATE_CHAT, "", GATE_ASK);
     g_assert_cmpint(answer_status(answer), ==, 502);
     g_assert_cmpint(fact_number(gate_fixture_fact(&w.g, "model.called"), "retries"), ==, GATE_RETRIES_MAX);
+    gate_world_clear(&w);
+}
+
+/* Down for good: after a while boxes are told so at once. */
+static void
+test_circuit(void)
+{
+    GateWorld w;
+
+    gate_world_init(&w, "openai");
+    w.u.status = 500;
+    w.u.header = "Retry-After: 3600";
+    for (guint i = 0; i < CIRCUIT_FAILURES + 3; i++) {
+        g_autofree char *answer = gate_post(&w.g, GATE_CHAT, "", GATE_ASK);
+
+        g_assert_cmpint(answer_status(answer), ==, 502);
+    }
+    g_assert_cmpuint(w.u.calls, ==, CIRCUIT_FAILURES);
     gate_world_clear(&w);
 }
 
@@ -382,6 +401,7 @@ main(int argc, char **argv)
     g_test_add_func("/gate/upstream/retries", test_retries);
     g_test_add_func("/gate/upstream/gone-while-waiting", test_gone_while_waiting);
     g_test_add_func("/gate/upstream/no-connection", test_no_connection);
+    g_test_add_func("/gate/upstream/circuit", test_circuit);
     g_test_add_func("/gate/upstream/auth", test_auth);
     g_test_add_func("/gate/upstream/nonsense", test_nonsense);
     g_test_add_func("/gate/upstream/error-bodies", test_error_bodies);

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "brain/budget.h"
+#include "brain/circuit.h"
 #include "support/fake-clock.h"
 
 static const char *const scopes[] = {"box:a", "task:t", "all", NULL};
@@ -252,6 +253,37 @@ test_breaker_memory(void)
     g_assert_cmpuint(repeats, ==, 1);
 }
 
+/* ---- a provider that is down ---- */
+
+static void
+test_circuit(void)
+{
+    g_autoptr(Circuit) circuit = circuit_new();
+    gint64 at = 1000 * G_USEC_PER_SEC;
+    guint wait_s = 0;
+
+    for (guint i = 0; i < CIRCUIT_FAILURES - 1; i++)
+        circuit_failed(circuit, at);
+    circuit_answered(circuit);
+    for (guint i = 0; i < CIRCUIT_FAILURES; i++) {
+        g_assert_true(circuit_pass(circuit, at, &wait_s));
+        circuit_failed(circuit, at);
+    }
+    g_assert_false(circuit_pass(circuit, at, &wait_s));
+    g_assert_cmpuint(wait_s, ==, CIRCUIT_OPEN_S + 1);
+    at += CIRCUIT_OPEN_S * G_USEC_PER_SEC;
+    /* One, and no other before something is known of it. */
+    g_assert_true(circuit_pass(circuit, at, &wait_s));
+    g_assert_false(circuit_pass(circuit, at, &wait_s));
+    circuit_failed(circuit, at);
+    g_assert_false(circuit_pass(circuit, at, &wait_s));
+    at += CIRCUIT_OPEN_S * G_USEC_PER_SEC;
+    g_assert_true(circuit_pass(circuit, at, &wait_s));
+    circuit_answered(circuit);
+    g_assert_true(circuit_pass(circuit, at, &wait_s));
+    g_assert_true(circuit_pass(circuit, at, &wait_s));
+}
+
 int
 main(int argc, char **argv)
 {
@@ -265,5 +297,6 @@ main(int argc, char **argv)
     g_test_add_func("/brain/breaker/loop", test_breaker);
     g_test_add_func("/brain/breaker/forgives", test_breaker_forgives);
     g_test_add_func("/brain/breaker/memory", test_breaker_memory);
+    g_test_add_func("/brain/circuit", test_circuit);
     return g_test_run();
 }
