@@ -8,6 +8,7 @@ import contextlib
 import os
 import pathlib
 import pwd
+import shutil
 import tempfile
 import threading
 
@@ -101,6 +102,14 @@ def test_go(server, builder):
     assert t['test'].startswith('go test') and t['versions']['go version'].startswith('go version go1.21.')
     lines = r'''mkdir m && cd m && go mod init m 2>/dev/null && printf 'package m\nimport "testing"\nfunc TestA(t *testing.T) {}\n' > a_test.go && go test ./...'''
     assert run(server, builder, t, [lines])[0].startswith('ok')
+
+
+@pytest.mark.skipif(not shutil.which('go'), reason='go is not installed')
+def test_go_without_a_sum(server, builder):
+    """Where the recipe has none for this machine, the go of this machine answers for what it fetches."""
+    server.recipe('go-unpinned', 'from: base\ngo: {version: 1.21.13}\nverify: {/usr/local/go/bin/go version: go version go1.21.13}\n')
+    t = build(server, 'go-unpinned')
+    assert run(server, builder, t, ['/usr/local/go/bin/go version'])[0].startswith('go version go1.21.13 ')
 
 
 def test_names_promise_versions(server):
