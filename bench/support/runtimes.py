@@ -41,8 +41,11 @@ def runsc(folder, root):
 
 def podman(folder, root):
     need('podman')
-    return ['podman', '--cgroup-manager=cgroupfs', '--runtime=runc', 'run', '--rm', '--network=none',
-            '--ulimit', 'nofile=1024:1024', '--ulimit', 'nproc=4096:4096', '--rootfs', root, 'true']
+    need('runc')
+    # It writes into the root, so it gets an overlay of it; its own state goes with the folder.
+    return ['podman', '--root', folder / 'podman', '--runroot', folder / 'podman-run', '--cgroup-manager=cgroupfs',
+            '--runtime=runc', 'run', '--rm', '--network=none', '--ulimit', 'nofile=1024:1024',
+            '--ulimit', 'nproc=4096:4096', '--rootfs', f'{root}:O', 'true']
 
 
 ALL = {'crun': crun, 'runsc': runsc, 'podman': podman}
