@@ -118,8 +118,9 @@ flush(Server *server)
                 disconnect(server);
             break;
         }
-        server->first = (server->first + 1) % QUEUE_MAX;
         server->n--;
+        /* From the start again, once it is empty: so little of it is ever touched. */
+        server->first = server->n > 0 ? (server->first + 1) % QUEUE_MAX : 0;
     }
     watch_peer(server);
 }
