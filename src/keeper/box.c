@@ -63,6 +63,7 @@ box_new(Keeper *keeper, const KeeperRequest *request)
     box->entry.unified_fd = box->idmap_fd = -1;
     box->disk_mount_fd = box->disk_dir_fd = box->disk_image_fd = box->disk_device = -1;
     box->pidfd = box->channel_fd = box->sync_fd = box->door_fd = -1;
+    box->handed[0] = box->handed[1] = -1;
     box->process_watch = box->sync_watch = (Watch)WATCH_INIT;
     box->next = keeper->boxes;
     keeper->boxes = box;
@@ -89,6 +90,14 @@ close_fd(int *fd)
 }
 
 void
+box_close_handed(Box *box)
+{
+    cgroup_entry_clear(&box->entry);
+    close_fd(&box->handed[0]);
+    close_fd(&box->handed[1]);
+}
+
+void
 box_free(Box *box)
 {
     Box **at = &box->keeper->boxes;
@@ -100,7 +109,7 @@ box_free(Box *box)
     box->keeper->n_boxes--;
     loop_remove(&box->keeper->loop, &box->sync_watch);
     loop_remove(&box->keeper->loop, &box->process_watch);
-    cgroup_entry_clear(&box->entry);
+    box_close_handed(box);
     close_fd(&box->idmap_fd);
     close_fd(&box->sync_fd);
     close_fd(&box->channel_fd);

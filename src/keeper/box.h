@@ -34,13 +34,14 @@ typedef struct Box {
 
     int slot;
     char group[CGROUP_NAME_MAX + 1];
-    CgroupEntry entry; /* open until the child has it */
+    CgroupEntry entry; /* open until the child has said something */
     int idmap_fd;      /* of its disk, if that has one already */
     int disk_mount_fd; /* detached, until the child has it */
     int disk_dir_fd;   /* its root, for as long as the box lives */
     int disk_image_fd; /* its file, to be given back last; -1 in memory */
     int disk_device;   /* as in DiskFds */
     int pidfd, channel_fd, sync_fd, door_fd;
+    int handed[2]; /* the child's ends of channel and sync, until it has said something */
     bool frozen;
     int trouble; /* with its storage: an errno, until THAW */
     uint64_t fsid, disk_seen;
@@ -66,6 +67,8 @@ Box *box_find(Keeper *keeper, const char *id);
 void box_set_state(Box *box, BoxState to);
 const char *box_state_name(BoxState state);
 bool box_state_may_follow(BoxState from, BoxState to);
+/* What was the child's is not needed any more: it has it, or is dead. */
+void box_close_handed(Box *box);
 /* Out of the list, fds closed, memory gone; only when GONE. */
 void box_free(Box *box);
 

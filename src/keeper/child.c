@@ -118,13 +118,23 @@ place_fds(const ChildSpec *spec, int *ret_sync_fd)
     return close_range(FIRST_FREE_FD, ~0u, CLOSE_RANGE_UNSHARE) == 0;
 }
 
+int
+child_keep(const ChildSpec *spec, int ret_keep[static CHILD_KEEP_MAX])
+{
+    const int own[] = {STDERR_FILENO, spec->sync_fd, spec->channel_fd, spec->init_fd};
+    size_t n = sizeof own / sizeof own[0];
+
+    memcpy(ret_keep, own, sizeof own);
+    memcpy(ret_keep + n, spec->group->tasks, sizeof(int) * (size_t)spec->group->n_tasks);
+    return (int)n + spec->group->n_tasks;
+}
+
 static void
 start(const ChildSpec *spec, int *fds, bool *ret_bound_ipc)
 {
-    int keep[CGROUP_KINDS + 4] = {STDERR_FILENO, spec->sync_fd, spec->channel_fd, spec->init_fd};
+    int keep[CHILD_KEEP_MAX];
 
-    memcpy(keep + 4, spec->group->tasks, sizeof(int) * (size_t)spec->group->n_tasks);
-    fork_detach(keep, 4 + spec->group->n_tasks);
+    fork_detach(keep, child_keep(spec, keep));
     (void)setsid();
     if (!enter_groups(spec->group))
         fail(spec->sync_fd, STAGE_CGROUP, errno);

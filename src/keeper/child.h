@@ -50,6 +50,10 @@ typedef struct ChildSpec {
 
 _Noreturn void child_run(const ChildSpec *spec);
 
+enum { CHILD_KEEP_MAX = CGROUP_KINDS + 4 };
+/* The fds that it needs of the keeper's. */
+int child_keep(const ChildSpec *spec, int ret_keep[static CHILD_KEEP_MAX]);
+
 /* Steps of child_run; all set errno. */
 bool child_mount_root(const ChildSpec *spec, const int *fds, int *ret_root_fd);
 bool child_mount_system(const ChildSpec *spec, int root_fd, int *ret_proc_fd);

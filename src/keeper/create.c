@@ -96,6 +96,7 @@ on_sync(void *ctx, uint32_t events)
 
     if (n < 0 && errno == EAGAIN)
         return;
+    box_close_handed(box);
     if (n == sizeof report && report.stage == 0) {
         if (box->state == BOX_CREATING)
             run(box);

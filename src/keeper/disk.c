@@ -229,7 +229,7 @@ take_result(Job *job)
     DiskFds made = no_fds;
 
     if (n_fds == 2)
-        made = (DiskFds){.mount = fds[0], .image = fds[1], .device = -1};
+        made = (DiskFds){.mount = fork_raise_fd(fds[0]), .image = fork_raise_fd(fds[1]), .device = -1};
     job->outcome = result.outcome;
     /* From now on the device is the disk's. */
     if (n_fds == 2 && result.outcome == DEVICE_ATTACHED) {

@@ -2,6 +2,8 @@
 #include "keeper/fork.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -9,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { SIGNAL_BASE = 128 };
+enum { SIGNAL_BASE = 128, FAILED_CODE = 127 };
 
 pid_t
 fork_held(uint64_t flags, int cgroup_fd, int *ret_pidfd)
@@ -36,6 +38,28 @@ fork_reap(int pidfd)
     return info.si_code == CLD_EXITED ? info.si_status : SIGNAL_BASE + info.si_status;
 }
 
+bool
+fork_may_share(const int *keep, int n)
+{
+    for (int i = 0; i < n; i++) {
+        if (keep[i] >= FORK_LOW_FDS)
+            return false;
+    }
+    return true;
+}
+
+int
+fork_raise_fd(int fd)
+{
+    int saved = errno;
+    int high = fd >= 0 && fd < FORK_LOW_FDS ? fcntl(fd, F_DUPFD_CLOEXEC, FORK_LOW_FDS) : -1;
+
+    if (high >= 0)
+        close(fd);
+    errno = saved;
+    return high >= 0 ? high : fd;
+}
+
 static int
 compare_fds(const void *a, const void *b)
 {
@@ -48,6 +72,8 @@ fork_detach(int *keep, int n)
     unsigned from = 0;
 
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (fork_may_share(keep, n) && close_range(FORK_LOW_FDS, ~0u, CLOSE_RANGE_UNSHARE) < 0)
+        _exit(FAILED_CODE);
     qsort(keep, (size_t)n, sizeof *keep, compare_fds);
     for (int i = 0; i < n; i++) {
         if ((unsigned)keep[i] > from)

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "keeper/fork.h"
 #include "keeper/idmap.h"
 #include "keeper/keeper.h"
 
@@ -120,7 +121,8 @@ fill(Pool *pool, Ready *ready)
     if (!cgroup_make(&keeper->groups, ready->group, &pool->limits) ||
         !cgroup_enter_prepare(&keeper->groups, ready->group, &ready->entry))
         return false;
-    ready->idmap_fd = idmap_make(keeper->config.template_base, ids_base_of(&keeper->ids, ready->slot));
+    ready->idmap_fd = fork_raise_fd(
+        idmap_make(keeper->config.template_base, ids_base_of(&keeper->ids, ready->slot)));
     return ready->idmap_fd >= 0 && disks_take_ready(keeper->disks, &ready->disk) &&
            idmap_apply(ready->disk.mount, ready->idmap_fd);
 }

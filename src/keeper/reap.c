@@ -55,6 +55,7 @@ box_on_exit(void *ctx, uint32_t events)
 {
     Box *box = ctx;
 
+    box_close_handed(box);
     /* A child that fails leaves its reason in the socket and is dead by the time we look: at
      * most a report and the end. */
     for (int i = 0; i < 2 && box->state == BOX_CREATING && box->sync_watch.fd >= 0; i++)

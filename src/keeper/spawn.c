@@ -46,11 +46,15 @@ clone_box(Box *box, const ChildSpec *spec)
 {
     const Keeper *keeper = box->keeper;
     uint32_t owner = ids_base_of(&keeper->ids, box->slot);
-    pid_t pid = keeper->privileged ? clone_as(owner, keeper->namespaces, spec->group->unified_fd, &box->pidfd)
-                                   : fork_held(keeper->namespaces, spec->group->unified_fd, &box->pidfd);
+    int keep[CHILD_KEEP_MAX];
+    uint64_t flags = keeper->namespaces | (fork_may_share(keep, child_keep(spec, keep)) ? CLONE_FILES : 0);
+    pid_t pid = keeper->privileged ? clone_as(owner, flags, spec->group->unified_fd, &box->pidfd)
+                                   : fork_held(flags, spec->group->unified_fd, &box->pidfd);
 
     if (pid == 0)
         child_run(spec);
+    if (pid > 0)
+        box->pidfd = fork_raise_fd(box->pidfd);
     return pid;
 }
 
@@ -63,26 +67,25 @@ start_child(Box *box, pid_t *ret_pid)
 
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, channel) < 0)
         return false;
-    box->channel_fd = channel[0];
-    autofd channel_end = channel[1];
+    box->channel_fd = fork_raise_fd(channel[0]);
+    box->handed[0] = channel[1];
 
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, sync) < 0)
         return false;
     box->sync_fd = sync[0];
-    autofd sync_end = sync[1];
+    box->handed[1] = sync[1];
     ChildSpec spec = {.request = &box->request,
                       .group = &box->entry,
                       .filters = keeper->filters,
                       .masks = keeper->masks,
                       .n_masks = keeper->n_masks,
                       .stage_dir = keeper->stage_dir,
-                      .sync_fd = sync_end,
-                      .channel_fd = channel_end,
+                      .sync_fd = box->handed[1],
+                      .channel_fd = box->handed[0],
                       .init_fd = keeper->init_fd,
                       .landlock_abi = keeper->landlock_abi};
 
     *ret_pid = clone_box(box, &spec);
-    cgroup_entry_clear(&box->entry);
     return *ret_pid > 0;
 }
 
@@ -128,7 +131,7 @@ give_mounts(Box *box, pid_t pid)
 
     if (!mapped && (userns < 0 || !idmap_apply(box->disk_mount_fd, userns)))
         return false;
-    box->disk_dir_fd = openat(box->disk_mount_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    box->disk_dir_fd = fork_raise_fd(openat(box->disk_mount_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (box->disk_dir_fd < 0 || !layers_open(keeper->template_fd, &box->request, userns, fds + 1))
         return false;
     fds[0] = box->disk_mount_fd;
@@ -170,7 +173,10 @@ open_network(Box *box)
                     .proc_fd = low_ports ? proc_view_use(&box->keeper->proc) : -1,
                     .low_ports = low_ports};
 
-    return net_open(&spec, &box->door_fd, &box->netns_cookie) && bound_ipc(box);
+    if (!net_open(&spec, &box->door_fd, &box->netns_cookie))
+        return false;
+    box->door_fd = fork_raise_fd(box->door_fd);
+    return bound_ipc(box);
 }
 
 bool

@@ -52,6 +52,20 @@ def test_namespaces_are_set_through_their_own_proc(make_keeper):
     os.close(fd)
 
 
+def test_what_is_held_long_is_out_of_the_way_of_children(keeper):
+    """A child copies, and closes, what is below; so its start costs the same whatever the keeper holds."""
+    def low():
+        return sum(int(fd) < 256 for fd in os.listdir(f'/proc/{keeper.process.pid}/fd'))
+
+    keeper.kill_box(keeper.create())
+    boxes.nothing_left(keeper)
+    before, held = low(), [keeper.create() for _ in range(10)]
+    boxes.wait_until(lambda: low() > before, 'fds of boxes among the low ones')
+    assert keeper.fds() >= before + 4 * len(held)
+    for box in held:
+        assert box.run('/bin/probe', 'write', '/tmp/note', 'x')[0] == 0
+
+
 def test_prepared_and_not(keeper):
     """A box has its own limits and ids, whether it was prepared, was not, or another kind was."""
     keeper.prepare(3)
