@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """The door: a tunnel beside a direct connection, an idle box, a decision.
 
-The direct connection and the tunnel take turns over the same loopback, so that what else the
-machine does falls on both.
+The direct connection and the tunnel take turns over the same loopback, for a few seconds before
+everything else that would run: a third process among many that wait for a processor would be most
+of what is measured.
 """
+import os
 import resource
 import subprocess
 
 import lib
 
-MIB = 512
-ROUNDS = 9
+MIB = 256
+ROUNDS = 7
 BOXES = 1000
 DECISIONS = 200_000
 
@@ -19,7 +21,7 @@ def run(bench):
     program = str(bench.program('door-bench'))
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, 4 * BOXES)), hard))
-    lines = ask(program, 'tunnel', MIB, ROUNDS)
+    lines = ask(program, 'tunnel', MIB, ROUNDS, preexec_fn=go_first)
     pairs = [tuple(map(float, line.split())) for line in lines[:-1]]
     ratios = [direct / tunnel for direct, tunnel in pairs]
     per_box = float(ask(program, 'boxes', BOXES)[0]) / BOXES
@@ -33,6 +35,14 @@ def run(bench):
             'decision_us': decision}
 
 
-def ask(program, *arguments):
-    done = subprocess.run([program, *map(str, arguments)], check=True, capture_output=True, text=True, timeout=300)
+def go_first():
+    try:
+        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
+    except PermissionError:
+        pass  # then it is measured with what else there is
+
+
+def ask(program, *arguments, **more):
+    done = subprocess.run([program, *map(str, arguments)], check=True, capture_output=True, text=True, timeout=300,
+                          **more)
     return done.stdout.splitlines()
