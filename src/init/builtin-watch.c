@@ -19,10 +19,10 @@
 #include "init/watch.h"
 
 enum {
-    SETTLE_MS = 20,  /* records wait for their like */
-    DEPART_MS = 20,  /* both halves of a move come one after the other */
-    RESCAN_MS = 200, /* between two scans in a storm */
-    READS_MAX = 16,  /* before the reader gets something */
+    SETTLE_MS = 20,   /* records wait for their like */
+    RESCAN_MS = 200,  /* between two scans in a storm, at least, */
+    RESCAN_PAUSE = 4, /* and this many times as long as the last one took */
+    READS_MAX = 16,   /* before the reader gets something */
     EVENTS_BYTES = 4096,
 };
 
@@ -58,6 +58,13 @@ tell(Watch *w, BuiltinEventKind kind, bool is_dir, uint32_t cookie, size_t path_
     (void)queue_put(&w->queue, event, w->path);
 }
 
+static void
+lose(Watch *w)
+{
+    tell(w, WATCH_OVERFLOW, false, 0, 0);
+    w->lost = true;
+}
+
 static int
 on_found(void *ctx, const WatchNode *folder, const char *name, bool is_dir)
 {
@@ -79,23 +86,26 @@ on_root(Watch *w, uint32_t mask)
 }
 
 /* A folder is watched by itself and by the one it lies in, which knows its name. */
-static void
+static int
 on_self(Watch *w, WatchNode *node, uint32_t mask)
 {
     if (node == tree_root(w->tree))
         on_root(w, mask);
     else if ((mask & IN_IGNORED) != 0)
         tree_forget(w->tree, node);
+    else if ((mask & IN_MOVE_SELF) != 0)
+        return tree_moved(w->tree, node);
+    return 0;
 }
 
 static int
 on_folder(Watch *w, WatchNode *parent, const struct inotify_event *event)
 {
     if ((event->mask & IN_MOVED_FROM) != 0)
-        tree_depart(w->tree, parent, event->name, event->cookie);
-    if ((event->mask & IN_MOVED_TO) != 0 && tree_arrive(w->tree, parent, event->name, event->cookie))
-        return 0;
-    if ((event->mask & (IN_CREATE | IN_MOVED_TO)) != 0)
+        tree_left(w->tree, event->cookie);
+    if ((event->mask & IN_MOVED_TO) != 0)
+        return tree_come(w->tree, parent, event->name, event->cookie, on_found, w);
+    if ((event->mask & IN_CREATE) != 0)
         return tree_enter(w->tree, parent, event->name, on_found, w);
     return 0;
 }
@@ -114,16 +124,13 @@ on_event(Watch *w, const struct inotify_event *event)
     bool is_dir = (event->mask & IN_ISDIR) != 0;
 
     if ((event->mask & IN_Q_OVERFLOW) != 0) {
-        tell(w, WATCH_OVERFLOW, false, 0, 0);
-        w->lost = true;
+        lose(w);
         return 0;
     }
     if (node == NULL)
         return 0;
-    if (event->len == 0) {
-        on_self(w, node, event->mask);
-        return 0;
-    }
+    if (event->len == 0)
+        return on_self(w, node, event->mask);
     size_t n = tree_path(node, event->name, w->path);
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         if ((event->mask & kinds[i].mask) != 0)
@@ -173,8 +180,6 @@ how_long(const Watch *w)
         timeout = until(w->write_at, now, timeout);
     if (w->lost)
         timeout = until(w->rescan_at, now, timeout);
-    if (tree_has_departed(w->tree))
-        timeout = until(now + DEPART_MS, now, timeout);
     return timeout;
 }
 
@@ -190,10 +195,13 @@ write_some(Watch *w)
 static int
 rescan(Watch *w)
 {
+    uint64_t before = now_ms();
     int e = tree_rescan(w->tree);
+    uint64_t now = now_ms();
+    uint64_t pause = (now - before) * RESCAN_PAUSE;
 
     w->lost = false;
-    w->rescan_at = now_ms() + RESCAN_MS;
+    w->rescan_at = now + (pause > RESCAN_MS ? pause : RESCAN_MS);
     if (e == ENOENT)
         on_root(w, IN_MOVE_SELF);
     return e == ENOENT ? 0 : e;
@@ -212,12 +220,12 @@ turn(Watch *w)
         return errno == EINTR ? 0 : errno;
     if ((fds[1].revents & (POLLERR | POLLHUP)) != 0)
         return EPIPE;
-    if (n == 0)
-        tree_give_up(w->tree);
     if (fds[0].revents != 0)
         e = hear(w);
     if (e == 0 && w->lost && now_ms() >= w->rescan_at)
         e = rescan(w);
+    if (tree_take_unsure(w->tree))
+        lose(w);
     if (e == 0 && (w->end != 0 || w->reader_full || now_ms() >= w->write_at))
         e = write_some(w);
     if (e != 0)

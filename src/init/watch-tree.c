@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The watched folders: a tree of names, found by the kernel's number of the watch.  A folder is
- * one inode and hence has one number, whatever it is called: asking for a watch on one that is
- * watched gives the same number again, which is how a move that was half seen is noticed.
+ * The watched folders as they are.  A folder is one inode and hence has one number, whatever it is
+ * called: asking for a watch on one that is watched gives the same number again.  So an event is
+ * only a reason to look: when it is read the folder may have moved on, or its name may be
+ * another's.  What is found is put where it was found; what a move led to and is not there is
+ * believed until the next move; and where neither can be, a scan is asked for.
+ *
+ * The kernel tells of one move in this order: where from, where to, and who it was, as far as each
+ * of these was watched at that moment.
  *
  * No descriptor is held while nothing happens: an open folder would keep the kernel from telling
  * that it was removed.
@@ -10,7 +15,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
 #include <sys/mman.h>
@@ -20,38 +24,19 @@
 
 #include "init/builtin.h"
 #include "init/decimal.h"
-#include "init/watch.h"
+#include "init/watch-node.h"
 
-enum { BUCKETS = 4096, DENTS_BYTES = 2048 };
+enum { DENTS_BYTES = 2048 };
 
 static const uint32_t watch_mask = IN_CREATE | IN_DELETE | IN_MODIFY | IN_ATTRIB | IN_MOVED_FROM |
                                    IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR | IN_EXCL_UNLINK;
 
-struct WatchNode {
-    WatchNode *same_bucket;
-    WatchNode *parent, *child, *sibling;
-    char *name;
-    int wd;
-    uint32_t round; /* of the scan that saw it last */
-};
-
-struct WatchTree {
-    int fd;
-    const char *real;
-    dev_t device;
-    ino_t inode;
-    unsigned depth_max;
-    uint32_t n, round;
-    WatchNode *root;
-    WatchNode *departed;
-    uint32_t cookie;
-    WatchNode *buckets[BUCKETS];
-};
-
+/* Without `found` it looks for a loss: it tells nothing, and goes into folders that are known. */
 typedef struct Scan {
     WatchTree *tree;
     WatchFound found;
     void *ctx;
+    const WatchNode *quiet; /* what lies in it was told */
 } Scan;
 
 int
@@ -67,134 +52,18 @@ tree_root(WatchTree *tree)
 }
 
 bool
-tree_has_departed(const WatchTree *tree)
+tree_take_unsure(WatchTree *tree)
 {
-    return tree->departed != NULL;
-}
+    bool unsure = tree->unsure;
 
-WatchNode *
-tree_find(WatchTree *tree, int wd)
-{
-    WatchNode *node = tree->buckets[(unsigned)wd % BUCKETS];
-
-    while (node != NULL && node->wd != wd)
-        node = node->same_bucket;
-    return node;
-}
-
-static unsigned
-depth_of(const WatchNode *node)
-{
-    unsigned depth = 0;
-
-    for (; node->parent != NULL; node = node->parent)
-        depth++;
-    return depth;
-}
-
-size_t
-tree_path(const WatchNode *node, const char *name, char *out)
-{
-    const char *names[BUILTIN_DEPTH_MAX + 2];
-    size_t n = 0;
-    size_t bytes = 0;
-
-    if (name != NULL)
-        names[n++] = name;
-    for (; node->parent != NULL && n <= BUILTIN_DEPTH_MAX; node = node->parent)
-        names[n++] = node->name;
-    while (n-- > 0) {
-        size_t length = strlen(names[n]);
-
-        if (bytes > 0)
-            out[bytes++] = '/';
-        memcpy(out + bytes, names[n], length);
-        bytes += length;
-    }
-    return bytes;
-}
-
-static void
-unlink_from_parent(WatchNode *node)
-{
-    WatchNode **at = node->parent != NULL ? &node->parent->child : NULL;
-
-    while (at != NULL && *at != node)
-        at = &(*at)->sibling;
-    if (at != NULL)
-        *at = node->sibling;
-    node->parent = node->sibling = NULL;
-}
-
-static void
-link_to_parent(WatchNode *node, WatchNode *parent)
-{
-    node->parent = parent;
-    node->sibling = parent->child;
-    parent->child = node;
-}
-
-static void
-unlink_from_bucket(WatchTree *tree, const WatchNode *node)
-{
-    WatchNode **at = &tree->buckets[(unsigned)node->wd % BUCKETS];
-
-    while (*at != node)
-        at = &(*at)->same_bucket;
-    *at = node->same_bucket;
-}
-
-/* With all below it. */
-static void
-drop(WatchTree *tree, WatchNode *node)
-{
-    while (node->child != NULL)
-        drop(tree, node->child);
-    if (tree->departed == node)
-        tree->departed = NULL;
-    unlink_from_parent(node);
-    unlink_from_bucket(tree, node);
-    /* It is gone already when the folder is; a number is not used again. */
-    (void)inotify_rm_watch(tree->fd, node->wd);
-    tree->n--;
-    free(node->name);
-    free(node);
-}
-
-void
-tree_forget(WatchTree *tree, WatchNode *node)
-{
-    drop(tree, node);
+    tree->unsure = false;
+    return unsure;
 }
 
 static bool
-is_below(const WatchNode *node, const WatchNode *above)
+is_scarce(int error)
 {
-    while (node != NULL && node != above)
-        node = node->parent;
-    return node != NULL;
-}
-
-/* Where a folder that is known has turned up. */
-static bool
-settle(WatchTree *tree, WatchNode *node, WatchNode *parent, const char *name)
-{
-    char *copy = strdup(name);
-
-    if (copy == NULL)
-        return false;
-    free(node->name);
-    node->name = copy;
-    node->round = tree->round;
-    if (tree->departed == node)
-        tree->departed = NULL;
-    /* Seen half way through a row of moves it can look like a folder in itself; the events that
-     * follow put it right. */
-    if (node->parent != parent && !is_below(parent, node)) {
-        unlink_from_parent(node);
-        link_to_parent(node, parent);
-    }
-    return true;
+    return error == EMFILE || error == ENFILE || error == ENOMEM;
 }
 
 static int
@@ -206,7 +75,21 @@ add_watch(const WatchTree *tree, int fd)
     return inotify_add_watch(tree->fd, path, watch_mask);
 }
 
-/* The folder behind `fd` gets a node; one that it has already is put where it belongs. */
+/* Whether all of it stays in sight at another depth, and nothing comes into it. */
+static bool
+fits(const WatchTree *tree, const WatchNode *node, const WatchNode *parent)
+{
+    unsigned from = node_depth(node);
+    unsigned to = node_depth(parent) + 1;
+
+    if (from == to)
+        return true;
+    unsigned height = node_height(node);
+    return to + height <= tree->depth_max && (to > from || from + height < tree->depth_max);
+}
+
+/* The folder behind `fd` gets a node; one that it has already is put where it belongs.  NULL: it
+ * was found in itself, as it can look half way through a row of moves. */
 static int
 watch_folder(WatchTree *tree, int fd, WatchNode *parent, const char *name, WatchNode **ret_node,
              bool *ret_known)
@@ -214,48 +97,48 @@ watch_folder(WatchTree *tree, int fd, WatchNode *parent, const char *name, Watch
     int wd = add_watch(tree, fd);
     WatchNode *node = wd >= 0 ? tree_find(tree, wd) : NULL;
 
+    *ret_node = NULL;
+    if (node != NULL && node_is_below(parent, node)) {
+        tree->unsure = true;
+        return 0;
+    }
+    /* It comes as a stranger. */
+    if (node != NULL && !fits(tree, node, parent)) {
+        node_drop(tree, node);
+        node = NULL;
+        wd = add_watch(tree, fd);
+    }
     if (wd < 0)
         return errno;
     *ret_known = node != NULL;
     *ret_node = node;
     if (node != NULL)
-        return node == tree->root || settle(tree, node, parent, name) ? 0 : ENOMEM;
+        return node_settle(tree, node, parent, name) ? 0 : ENOMEM;
     if (tree->n == BUILTIN_WATCHES_MAX)
         return ENOSPC;
-    node = calloc(1, sizeof *node);
-    if (node == NULL || (node->name = strdup(name)) == NULL) {
-        free(node);
-        return ENOMEM;
-    }
-    node->wd = wd;
-    node->round = tree->round;
-    node->same_bucket = tree->buckets[(unsigned)wd % BUCKETS];
-    tree->buckets[(unsigned)wd % BUCKETS] = node;
-    if (parent != NULL)
-        link_to_parent(node, parent);
-    tree->n++;
-    *ret_node = node;
-    return 0;
+    *ret_node = node_new(tree, parent, name, wd);
+    return *ret_node != NULL ? 0 : ENOMEM;
 }
 
 static int scan(const Scan *s, int fd, WatchNode *node, unsigned depth);
+static int catch_up(const Scan *s, WatchNode *node);
 
-/* What vanished, became a link or is closed to the user is no error. */
+/* What vanished, became a link or is closed to the user is no error, and no node. */
 static int
-enter_below(const Scan *s, int dir_fd, WatchNode *parent, const char *name, unsigned depth)
+enter_below(const Scan *s, int dir_fd, WatchNode *parent, const char *name, unsigned depth,
+            WatchNode **ret_node)
 {
-    WatchNode *node;
     bool known;
 
+    *ret_node = NULL;
     if (depth > s->tree->depth_max)
         return 0;
     int fd = folder_open_below(dir_fd, name);
     if (fd < 0)
-        return errno == EMFILE || errno == ENFILE || errno == ENOMEM ? errno : 0;
-    int e = watch_folder(s->tree, fd, parent, name, &node, &known);
-    /* A scan for an event goes no further than what is known, a scan for a loss does. */
-    if (e == 0 && (!known || s->found == NULL))
-        e = scan(s, fd, node, depth);
+        return is_scarce(errno) ? errno : 0;
+    int e = watch_folder(s->tree, fd, parent, name, ret_node, &known);
+    if (e == 0 && *ret_node != NULL)
+        e = known && s->found != NULL ? catch_up(s, *ret_node) : scan(s, fd, *ret_node, depth);
     close(fd);
     return e == EACCES || e == ENOENT ? 0 : e;
 }
@@ -274,9 +157,11 @@ static int
 scan(const Scan *s, int fd, WatchNode *node, unsigned depth)
 {
     _Alignas(8) char dents[DENTS_BYTES];
+    WatchNode *below;
     int e = 0;
     long n;
 
+    node->missed = 0;
     while (e == 0 && (n = syscall(SYS_getdents64, fd, dents, sizeof dents)) > 0) {
         for (long at = 0; at < n && e == 0;) {
             const Dirent *d = (const Dirent *)(const void *)(dents + at);
@@ -285,10 +170,10 @@ scan(const Scan *s, int fd, WatchNode *node, unsigned depth)
             at += d->bytes;
             if (name_is_dots(d->name))
                 continue;
-            if (s->found != NULL)
+            if (s->found != NULL && node != s->quiet)
                 e = s->found(s->ctx, node, d->name, folder);
             if (folder && e == 0)
-                e = enter_below(s, fd, node, d->name, depth + 1);
+                e = enter_below(s, fd, node, d->name, depth + 1, &below);
         }
     }
     return e;
@@ -309,15 +194,28 @@ open_root(const WatchTree *tree)
     return -1;
 }
 
+/* Whether it is that folder that is open: a stranger may have its name by now. */
+static bool
+is_node(const WatchTree *tree, int fd, const WatchNode *node)
+{
+    int wd = add_watch(tree, fd);
+
+    if (wd >= 0 && tree_find(tree, wd) == NULL)
+        (void)inotify_rm_watch(tree->fd, wd);
+    return wd == node->wd;
+}
+
+/* -1 with errno.  ENOENT: it is not where it was seen last. */
 static int
 open_node(const WatchTree *tree, const WatchNode *node)
 {
     const char *names[BUILTIN_DEPTH_MAX + 1];
+    const WatchNode *up = node;
     size_t n = 0;
     int fd = open_root(tree);
 
-    for (; node->parent != NULL && n <= BUILTIN_DEPTH_MAX; node = node->parent)
-        names[n++] = node->name;
+    for (; up->parent != NULL && n <= BUILTIN_DEPTH_MAX; up = up->parent)
+        names[n++] = up->name;
     while (fd >= 0 && n-- > 0) {
         int next = folder_open_below(fd, names[n]);
         int e = errno;
@@ -326,78 +224,110 @@ open_node(const WatchTree *tree, const WatchNode *node)
         fd = next;
         errno = e;
     }
-    return fd;
+    if (fd < 0 || node == tree->root || is_node(tree, fd, node))
+        return fd;
+    close(fd);
+    errno = ENOENT;
+    return -1;
+}
+
+/* Looks for what was missed in a folder when it was on its way here. */
+static int
+catch_up(const Scan *s, WatchNode *node)
+{
+    WatchTree *tree = s->tree;
+    Scan again = *s;
+    WatchNode *missed;
+    int e = 0;
+
+    tree->attempt++;
+    while (e == 0 && (missed = node_find_missed(tree, node)) != NULL) {
+        int fd = open_node(tree, missed);
+
+        again.quiet = missed;
+        missed->missed = tree->attempt;
+        if (fd < 0) {
+            e = is_scarce(errno) ? errno : 0;
+            continue;
+        }
+        e = scan(&again, fd, missed, node_depth(missed));
+        close(fd);
+    }
+    return e;
+}
+
+/* What the folder has below `name`; NULL: nothing. */
+static int
+enter(const Scan *s, WatchNode *parent, const char *name, WatchNode **ret_node)
+{
+    int fd = open_node(s->tree, parent);
+
+    *ret_node = NULL;
+    /* It was moved: where that is told is the place to look for this too. */
+    if (fd < 0) {
+        parent->missed = s->tree->attempt;
+        return is_scarce(errno) ? errno : 0;
+    }
+    int e = enter_below(s, fd, parent, name, node_depth(parent) + 1, ret_node);
+    close(fd);
+    return e;
 }
 
 int
 tree_enter(WatchTree *tree, WatchNode *parent, const char *name, WatchFound found, void *ctx)
 {
-    Scan s = {tree, found, ctx};
-    int fd = open_node(tree, parent);
+    WatchNode *node;
 
-    /* The folder above it went in the meantime, which an event tells. */
-    if (fd < 0)
-        return 0;
-    int e = enter_below(&s, fd, parent, name, depth_of(parent) + 1);
-    close(fd);
+    return enter(&(Scan){.tree = tree, .found = found, .ctx = ctx}, parent, name, &node);
+}
+
+void
+tree_left(WatchTree *tree, uint32_t move)
+{
+    tree->left_by = move;
+    tree->came = tree->to_parent = NULL;
+}
+
+int
+tree_come(WatchTree *tree, WatchNode *into, const char *name, uint32_t move, WatchFound found, void *ctx)
+{
+    Scan s = {.tree = tree, .found = found, .ctx = ctx};
+    WatchNode *node;
+    int e = enter(&s, into, name, &node);
+
+    tree->came = node;
+    tree->to_parent = NULL;
+    if (e == 0 && node == NULL && move == tree->left_by && node_depth(into) < tree->depth_max &&
+        strlen(name) <= NAME_MAX) {
+        tree->to_parent = into;
+        (void)stpcpy(tree->to_name, name);
+    }
     return e;
 }
 
-void
-tree_depart(WatchTree *tree, WatchNode *parent, const char *name, uint32_t cookie)
+int
+tree_moved(WatchTree *tree, WatchNode *node)
 {
-    tree_give_up(tree);
-    WatchNode *node = parent->child;
-    while (node != NULL && strcmp(node->name, name) != 0)
-        node = node->sibling;
-    tree->departed = node;
-    tree->cookie = cookie;
-}
+    WatchNode *came = tree->came;
+    WatchNode *to = tree->to_parent;
 
-static unsigned
-height_of(const WatchNode *node)
-{
-    unsigned height = 0;
-
-    for (const WatchNode *child = node->child; child != NULL; child = child->sibling) {
-        unsigned below = height_of(child) + 1;
-
-        height = below > height ? below : height;
+    tree->came = tree->to_parent = NULL;
+    if (came == node)
+        return 0;
+    int fd = open_node(tree, node);
+    if (fd >= 0) {
+        close(fd);
+        return 0;
     }
-    return height;
-}
-
-bool
-tree_arrive(WatchTree *tree, WatchNode *parent, const char *name, uint32_t cookie)
-{
-    WatchNode *node = tree->departed;
-
-    if (node == NULL || tree->cookie != cookie)
-        return false;
-    /* Deeper down some of it may be out of sight; then it comes as a stranger. */
-    if (depth_of(parent) + 1 + height_of(node) <= tree->depth_max && settle(tree, node, parent, name))
-        return true;
-    drop(tree, node);
-    return false;
-}
-
-void
-tree_give_up(WatchTree *tree)
-{
-    if (tree->departed != NULL)
-        drop(tree, tree->departed);
-}
-
-static void
-sweep(WatchTree *tree, WatchNode *node)
-{
-    for (WatchNode *child = node->child, *next; child != NULL; child = next) {
-        next = child->sibling;
-        if (child->round != tree->round)
-            drop(tree, child);
-        else
-            sweep(tree, child);
-    }
+    if (is_scarce(errno))
+        return errno;
+    if (to != NULL && !node_is_below(to, node) && fits(tree, node, to))
+        return node_settle(tree, node, to, tree->to_name) ? 0 : ENOMEM;
+    /* It stayed in the tree, but its new name is another's already. */
+    tree->unsure = tree->unsure || came != NULL || to != NULL;
+    if (to == NULL || !node_is_below(to, node))
+        node_drop(tree, node);
+    return 0;
 }
 
 int
@@ -409,10 +339,11 @@ tree_rescan(WatchTree *tree)
     if (fd < 0)
         return errno;
     tree->round++;
+    tree->came = tree->to_parent = NULL;
     int e = scan(&s, fd, tree->root, 0);
     close(fd);
     if (e == 0)
-        sweep(tree, tree->root);
+        node_sweep(tree, tree->root);
     return e;
 }
 
@@ -427,6 +358,7 @@ tree_open(WatchTree **ret_tree, const char *real, unsigned depth_max)
         return ENOMEM;
     tree->real = real;
     tree->depth_max = depth_max;
+    tree->attempt = 1;
     tree->fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
     if (tree->fd < 0)
         return errno;

@@ -51,18 +51,18 @@ typedef int (*WatchFound)(void *ctx, const WatchNode *folder, const char *name, 
 int tree_open(WatchTree **ret_tree, const char *real, unsigned depth_max);
 int tree_fd(const WatchTree *tree);
 WatchNode *tree_root(WatchTree *tree);
-WatchNode *tree_find(WatchTree *tree, int wd);
+WatchNode *tree_find(const WatchTree *tree, int wd);
 /* A folder has come: it is watched, and so is what it holds. */
 int tree_enter(WatchTree *tree, WatchNode *parent, const char *name, WatchFound found, void *ctx);
-/* The folder was moved; the next tree_arrive() with the cookie says where to, and tree_give_up()
- * that it left the tree. */
-void tree_depart(WatchTree *tree, WatchNode *parent, const char *name, uint32_t cookie);
-/* False: nobody is on the way with that cookie. */
-bool tree_arrive(WatchTree *tree, WatchNode *parent, const char *name, uint32_t cookie);
-void tree_give_up(WatchTree *tree);
-bool tree_has_departed(const WatchTree *tree);
+/* The three things that are told of one move, each only if it was seen: a folder left, one came,
+ * and which one it was.  `move` is the kernel's cookie. */
+void tree_left(WatchTree *tree, uint32_t move);
+int tree_come(WatchTree *tree, WatchNode *into, const char *name, uint32_t move, WatchFound found, void *ctx);
+int tree_moved(WatchTree *tree, WatchNode *node);
 /* The kernel has ended its watch. */
 void tree_forget(WatchTree *tree, WatchNode *node);
+/* True, once: folders moved faster than they could be followed, which is a loss. */
+bool tree_take_unsure(WatchTree *tree);
 /* After a loss: looks for folders that came or went unseen. */
 int tree_rescan(WatchTree *tree);
 /* Bytes at `out`, which has WATCH_PATH_MAX; `name` may be NULL. */

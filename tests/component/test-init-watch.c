@@ -8,7 +8,7 @@
 #include "room.h"
 #include "wire/builtin.h"
 
-enum { IDLE_PSS_MAX_KIB = 200 };
+enum { IDLE_PSS_MAX_KIB = 200, MESS_ROUNDS = 12, TRIES = 1000 };
 
 typedef struct Seen {
     TestRun *run;
@@ -242,6 +242,122 @@ test_ends(void)
     g_assert_cmpint(box_free(box), ==, 0);
 }
 
+/* Done while the watch is stopped: when it looks, things are elsewhere. */
+static const struct {
+    const char *before, *told, *line, *folder;
+} behind[] = {
+    {"mkdir d", "created/ d", "mkdir d/e; mv d m", "m/e"},
+    {"mkdir d", "created/ d", "mkdir d/e; mv d m; mkdir -p d/e", "m/e"},
+    {"mkdir -p d/e", "created/ d/e", "mkdir d/e/f; mv d m; mv m n", "n/e/f"},
+    {"mkdir -p d/e", "created/ d/e", "mv d/e d/f; mkdir d/f/g; mv d m", "m/f/g"},
+    {"mkdir d", "created/ d", "mv d m; mkdir d; mv d n; mkdir d", "n"},
+    {"mkdir d", "created/ d", "mkdir e; mv e f; mkdir e", "f"},
+    {"mkdir -p d/e", "created/ d/e", "mv d/e e; mv d e/d; mkdir e/d/f", "e/d/f"},
+    {"mkdir d", "created/ d", "mkdir m; mv d m/d; mkdir m/d/e", "m/d/e"},
+    {"mkdir d", "created/ d", "mkdir d/e; mkdir m; mv d m/d", "m/d/e"},
+};
+
+static void
+test_behind(void)
+{
+    Seen seen;
+
+    if (!room_possible())
+        return;
+    for (guint i = 0; i < G_N_ELEMENTS(behind); i++) {
+        TestBox *box = box_new();
+        g_autofree char *before = g_strdup_printf("cd /tmp/w; %s", behind[i].before);
+        g_autofree char *line = g_strdup_printf("cd /tmp/w; %s; touch moved", behind[i].line);
+        g_autofree char *probe = g_strdup_printf("cd /tmp/w; touch %s/probe last", behind[i].folder);
+        g_autofree char *told = g_strdup_printf("created %s/probe", behind[i].folder);
+
+        box_expect(box, "mkdir /tmp/w", "");
+        watch(box, &seen, "watch w 128");
+        box_expect(box, before, "");
+        await(box, &seen, behind[i].told);
+        signal_run(box, seen.run, SIGSTOP);
+        box_expect(box, line, "");
+        signal_run(box, seen.run, SIGCONT);
+        await(box, &seen, "created moved");
+        box_expect(box, probe, "");
+        await(box, &seen, "created last");
+        if (!g_hash_table_contains(seen.lines, told) || seen.overflows != 0)
+            g_error("'%s': lost", behind[i].line);
+        end_watch(box, &seen);
+        g_assert_cmpint(box_free(box), ==, 0);
+    }
+}
+
+/* Folders with few names come, go, move and change places, in the tree and beside it. */
+static const char mess_line[] =
+    "cd /tmp/w; exec python3 -c '\n"
+    "import ctypes, os, random; random.seed(%u)\n"
+    "libc = ctypes.CDLL(None)\n"
+    "def some():\n"
+    "    names = [random.choice(\"abc\") for i in range(random.randint(1, 3))]\n"
+    "    return \"/\".join([random.choice([\".\", \".\", \".\", \"../out\"])] + names)\n"
+    "def swap(a, b): libc.renameat2(-100, a.encode(), -100, b.encode(), 2)\n"
+    "def make(a, b): os.mkdir(a)\n"
+    "for i in range(%u):\n"
+    "    try: random.choice([make, make, os.rename, os.rename, swap])(some(), some())\n"
+    "    except OSError: pass\n"
+    "'";
+
+/* Every folder tells what happens in it, under its name; false: not yet, which was said. */
+static bool
+all_are_watched(TestBox *box, Seen *seen, guint number)
+{
+    g_autofree char *line = g_strdup_printf(
+        "cd /tmp/w; find . -type d -printf '%%P\\n'; find . -type d -exec touch '{}/probe%u' ';'; "
+        "touch mark%u",
+        number, number);
+    g_autofree char *mark = g_strdup_printf("created mark%u", number);
+    TestRun *run = box_shell(box, box->next_id++, 0, line);
+    guint overflows = seen->overflows;
+    bool all = true;
+
+    box_until_ended(box, run);
+    await(box, seen, mark);
+    g_autofree char *text = test_run_text(run);
+    g_auto(GStrv) folders = g_strsplit(g_strchomp(text), "\n", -1);
+    for (guint i = 0; folders[i] != NULL; i++) {
+        g_autofree char *told = g_strdup_printf("created %s%sprobe%u", folders[i],
+                                                folders[i][0] != '\0' ? "/" : "", number);
+
+        if (g_hash_table_contains(seen->lines, told))
+            continue;
+        all = false;
+        if (seen->overflows == overflows && number % TRIES == 0)
+            g_error("'%s' is not watched", folders[i]);
+    }
+    return all;
+}
+
+static void
+test_mess(void)
+{
+    guint seed = (guint)g_test_rand_int_range(0, G_MAXINT32);
+    Seen seen;
+
+    if (!room_possible())
+        return;
+    TestBox *box = box_new();
+    box_expect(box, "mkdir /tmp/w /tmp/out", "");
+    watch(box, &seen, "watch w 128");
+    for (guint round = 0; round < MESS_ROUNDS; round++) {
+        g_autofree char *line = g_strdup_printf(mess_line, seed + round, (guint)g_test_rand_int_range(1, 60));
+        guint tries = 0;
+
+        signal_run(box, seen.run, SIGSTOP);
+        box_expect(box, line, "");
+        signal_run(box, seen.run, SIGCONT);
+        while (!all_are_watched(box, &seen, round * TRIES + tries))
+            g_assert_cmpuint(++tries, <, TRIES);
+    }
+    end_watch(box, &seen);
+    g_assert_cmpint(box_free(box), ==, 0);
+}
+
 static const char storm_line[] = "cd /tmp/w; exec python3 -c '\n"
                                  "import os\n"
                                  "name = \"n\" * 60\n"
@@ -255,7 +371,8 @@ static const char storm_line[] = "cd /tmp/w; exec python3 -c '\n"
                                  "    if i % 3 == 0: os.rename(f\"d{i}\", f\"m{i}\")\n"
                                  "'";
 
-/* More than anybody takes: it is said to be lost, and the watch goes on. */
+/* More than anybody takes: it is said to be lost, the tree is known afterwards, and the watch
+ * is as good as before. */
 static void
 check_storm(TestBox *box, Seen *seen)
 {
@@ -272,8 +389,15 @@ check_storm(TestBox *box, Seen *seen)
         NULL);
     seen->run->flying[0] = 0;
     await(box, seen, "overflow ");
-    box_expect(box, "touch /tmp/w/mark", "");
-    await(box, seen, "created mark");
+    /* A scan may come before it is told of these, or they before the scan. */
+    for (guint i = 0; !g_hash_table_contains(seen->lines, "created m297/e/last"); i++) {
+        g_autofree char *mark = g_strdup_printf("created mark%u", i);
+        g_autofree char *line = g_strdup_printf("cd /tmp/w; rm -f m297/e/last; touch m297/e/last mark%u", i);
+
+        g_assert_cmpuint(i, <, 1000);
+        box_expect(box, line, "");
+        await(box, seen, mark);
+    }
 }
 
 static void
@@ -365,6 +489,8 @@ main(int argc, char **argv)
     g_test_add_func("/init/watch/steps", test_steps);
     g_test_add_func("/init/watch/depth", test_depth);
     g_test_add_func("/init/watch/ends", test_ends);
+    g_test_add_func("/init/watch/behind", test_behind);
+    g_test_add_func("/init/watch/mess", test_mess);
     g_test_add_func("/init/watch/storm", test_storm);
     g_test_add_func("/init/watch/coalesced", test_coalesced);
     /* Measured with the program that boxes get. */
