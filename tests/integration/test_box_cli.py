@@ -165,6 +165,12 @@ def test_shell(boxes, box):
         seen = seen.split(text, 1)[1]
     os.write(fd, b'echo $((20 + 22)) $(stty size)\r')
     expect(b'42 ')
+    # A word of the command itself: before that the terminal is still the shell's.
+    os.write(fd, b"sh -c 'echo up$((1+1)); exec sleep 1000'\r")
+    expect(b'up2')
+    os.write(fd, b'\x03')
+    os.write(fd, b'echo $((1+1))=$?\r')
+    expect(b'2=130')
     os.write(fd, b'exit 5\r')
     with pytest.raises(OSError):
         while select.select([fd], [], [], WAIT_S)[0]:
