@@ -191,6 +191,8 @@ on_loaded(void *data, const GError *error)
 {
     Boxes *b = data;
 
+    if (b->door != NULL && error == NULL)
+        door_service_begin(b->door);
     b->loaded(b->loaded_data, error);
     /* Whoever keeps the templates builds this one too; we join it. */
     if (error == NULL && b->spec.config->templates_build)

@@ -50,11 +50,9 @@ static const char *const plain_env[] = {
     "ANTHROPIC_API_KEY=coop",
 };
 
-/* Where templates have the certificates that the host trusts. */
+/* Every template that is built has what the host trusts there; node and Python bring their own. */
 static const char bundle[] = "/etc/ssl/certs/ca-certificates.crt";
-static const char *const bundle_env[] = {
-    "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE",  "REQUESTS_CA_BUNDLE", "PIP_CERT",
-    "CURL_CA_BUNDLE",      "GIT_SSL_CAINFO", "CARGO_HTTP_CAINFO"};
+static const char *const bundle_env[] = {"NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "PIP_CERT"};
 
 static Json *
 read_cache(const char *path)

@@ -253,8 +253,14 @@ door_link_new(const DoorLinkSpec *spec)
     link->boxes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, box_free);
     link->policies = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, policy_free);
     link_models_init(link);
-    loop_timer_set(spec->loop, &link->timer, 0);
     return link;
+}
+
+void
+door_link_start(DoorLink *link)
+{
+    if (link->state == LINK_AWAY && link->peer == NULL)
+        loop_timer_set(link->spec.loop, &link->timer, 0);
 }
 
 void

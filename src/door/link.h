@@ -22,6 +22,9 @@ typedef struct DoorLinkSpec {
 } DoorLinkSpec;
 
 DoorLink *door_link_new(const DoorLinkSpec *spec);
+/* Begins to look for the door.  Not before every box that lives was added: the door drops what
+ * it is not told of, and cuts its streams. */
+void door_link_start(DoorLink *link);
 void door_link_free(DoorLink *link);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(DoorLink, door_link_free)
 

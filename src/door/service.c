@@ -227,6 +227,12 @@ door_service_load(DoorService *s, DbDone done, void *data)
 }
 
 void
+door_service_begin(DoorService *s)
+{
+    door_link_start(s->link);
+}
+
+void
 door_service_free(DoorService *s)
 {
     if (s == NULL)

@@ -20,8 +20,10 @@ typedef struct DoorServiceSpec {
 } DoorServiceSpec;
 
 DoorService *door_service_new(const DoorServiceSpec *spec);
-/* Reads the rules, and begins to look for the door; no box is opened before `done`. */
+/* Reads the rules; no box is opened before `done`. */
 void door_service_load(DoorService *service, DbDone done, void *data);
+/* Every box that was found again is open: now the door can be told. */
+void door_service_begin(DoorService *service);
 void door_service_free(DoorService *service);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(DoorService, door_service_free)
 
