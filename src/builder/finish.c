@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/failpoint.h"
+#include "base/io.h"
 #include "base/path.h"
 #include "builder/build.h"
 #include "builder/tree.h"
@@ -18,6 +19,8 @@
  * synced and renamed to its hash. */
 
 enum { HASH_LEN = 40 };
+
+#define CERTIFICATES "etc/ssl/certs/ca-certificates.crt"
 
 /* Places that boxes mount over; a link there would lead a mount astray. */
 static bool
@@ -107,6 +110,30 @@ put_sudo(Build *b, GError **error)
            err_errno(error, "write '/usr/bin/sudo'");
 }
 
+/* A box trusts what the host trusts: behind a company's proxy nothing else would work. */
+static bool
+put_certificates(int root_fd, GError **error)
+{
+    g_autofree char *bytes = NULL;
+    g_autofree char *before = NULL;
+    gsize n, had = 0;
+
+    if (!g_file_get_contents("/" CERTIFICATES, &bytes, &n, NULL))
+        return true;
+    if (g_file_get_contents(BUILD_ROOT "/" CERTIFICATES, &before, &had, NULL) && n == had &&
+        memcmp(bytes, before, n) == 0)
+        return true;
+    if ((mkdirat(root_fd, "etc/ssl", 0755) < 0 && errno != EEXIST) ||
+        (mkdirat(root_fd, "etc/ssl/certs", 0755) < 0 && errno != EEXIST))
+        return err_errno(error, "make '/etc/ssl/certs'");
+    autofd fd = open_beneath(root_fd, CERTIFICATES, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644, error);
+
+    if (fd < 0)
+        return false;
+    return (io_write_all(fd, bytes, n) && fchmod(fd, 0644) == 0) ||
+           err_errno(error, "write '/%s'", CERTIFICATES);
+}
+
 static bool
 clean(Build *b, GError **error)
 {
@@ -116,7 +143,8 @@ clean(Build *b, GError **error)
 
     if (root_fd < 0)
         return err_errno(error, "open the root");
-    if (!check_places(root_fd, error) || !clean_apt(error) || !put_sudo(b, error))
+    if (!check_places(root_fd, error) || !clean_apt(error) || !put_sudo(b, error) ||
+        !put_certificates(root_fd, error))
         return false;
     for (size_t i = 0; i < G_N_ELEMENTS(folders); i++) {
         if (!empty_folder(root_fd, folders[i], error))
@@ -183,6 +211,15 @@ add_npm(GPtrArray *manifest)
     }
 }
 
+static void
+add_certificates(GPtrArray *manifest)
+{
+    g_autofree char *text = NULL;
+
+    if (g_file_get_contents(BUILD_ROOT "/" CERTIFICATES, &text, NULL, NULL))
+        g_ptr_array_add(manifest, g_compute_checksum_for_string(G_CHECKSUM_SHA256, text, -1));
+}
+
 static gint
 by_text(gconstpointer a, gconstpointer b)
 {
@@ -198,6 +235,7 @@ layer_hash(Build *b)
     add_dpkg(manifest);
     add_others(b, manifest);
     add_npm(manifest);
+    add_certificates(manifest);
     /* What was copied has no version. */
     if (b->plan->root != NULL && strcmp(b->plan->root, "debian") != 0)
         g_ptr_array_add(manifest, g_strdup_printf("copied %" G_GINT64_FORMAT, g_get_real_time()));
