@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <pwd.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -215,4 +216,19 @@ probe_smt(const ProbeContext *ctx, const Probe *probe, ProbeResult *r)
     }
     probe_set(r, PROBE_DEGRADED, "two boxes may share a processor and watch each other's timing");
     probe_fix(ctx, r, "sh -c 'echo off >/sys/devices/system/cpu/smt/control'");
+}
+
+/* As root each program has a user of its own; otherwise everything is one user's. */
+void
+probe_user(const ProbeContext *ctx, const Probe *probe, ProbeResult *r)
+{
+    if (ctx->uid != 0) {
+        probe_set(r, PROBE_OK, "the door runs as user %s, like the rest", ctx->user);
+    } else if (getpwnam(probe->arg) != NULL) {
+        probe_set(r, PROBE_OK, "the door runs as user %s", probe->arg);
+    } else {
+        probe_set(r, PROBE_DEGRADED, "there is no user %s: the door runs as the server's", probe->arg);
+        probe_fix(ctx, r, "useradd --system --user-group --no-create-home --shell /usr/sbin/nologin %s",
+                  probe->arg);
+    }
 }

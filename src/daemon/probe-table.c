@@ -12,6 +12,7 @@ const Probe probes[] = {
     {"apparmor-userns", PROBE_NEEDED, false, probe_apparmor},
     {"sub-ids", PROBE_NEEDED, false, probe_sub_ids},
     {"template-ids", PROBE_WANTED, false, probe_template_ids, "coop"},
+    {"door-user", PROBE_WANTED, false, probe_user, "coop-door"},
     {"overlay", PROBE_NEEDED, true, probe_overlay},
     {"seccomp", PROBE_NEEDED, true, probe_seccomp},
     {"seccomp-notify", PROBE_WANTED, true, probe_seccomp_notify},
