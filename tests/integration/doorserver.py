@@ -141,7 +141,21 @@ class DoorServer(BoxServer):
             log = self.door_log.read_text()
             assert code == 0 and 'Sanitizer' not in log and 'runtime error' not in log, log[-3000:]
 
+    def door_pid(self):
+        return self.door.pid
+
+    def restart(self):
+        """The server alone, after it was killed."""
+        super(BoxServer, self).start()
+        wait_until(self.has_keeper, 'the keeper')
+        wait_until(self.door_is_up, 'the door')
+
     # ---- what tests do ----
+
+    def cli(self, *args):
+        done = subprocess.run([PROGRAM, *args], env=self.environment(), capture_output=True, text=True, timeout=WAIT_S)
+        assert done.returncode == 0, done
+        return done.stdout
 
     def rule(self, action, pattern, status=200, **more):
         return self.post('/api/v1/door/rules', {'action': action, 'pattern': pattern, **more}, status=status)
