@@ -78,12 +78,15 @@ id_new_box(char ret_text[ID_BOX_LEN + 1])
 {
     /* Bytes past the largest multiple of 36 are thrown away: a plain modulo would favour the
      * first letters. */
-    for (size_t i = 0; i < ID_BOX_LEN;) {
-        guint8 b;
+    guint8 bytes[ID_BOX_LEN];
+    size_t n = 0;
 
-        id_random_bytes(&b, 1);
-        if (b < 252)
-            ret_text[i++] = alnum[b % 36];
+    while (n < ID_BOX_LEN) {
+        id_random_bytes(bytes, sizeof bytes);
+        for (size_t i = 0; i < sizeof bytes && n < ID_BOX_LEN; i++) {
+            if (bytes[i] < 252)
+                ret_text[n++] = alnum[bytes[i] % 36];
+        }
     }
     ret_text[ID_BOX_LEN] = '\0';
 }

@@ -11,7 +11,6 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/failpoint.h"
-#include "box/host-admit.h"
 #include "box/host-private.h"
 
 typedef struct Caller {
@@ -313,14 +312,11 @@ host_fill_create(BoxHost *host, const Template *template, const KeeperLimits *li
 static bool
 check_room(BoxHost *host, GError **error)
 {
-    AdmitFree now;
-
     if (host->off != NULL)
         return err_set(error, ERR_UNAVAILABLE, "boxes are off: %s", host->off);
     if (host->keeper == NULL || !keeper_client_is_ready(host->keeper))
         return err_set(error, ERR_UNAVAILABLE, "the keeper of the boxes is away");
-    admit_read(host->spec.home, &now);
-    return admit_check(&now, &host->spec, error);
+    return host_check_free(host, error);
 }
 
 static void

@@ -14,7 +14,6 @@
 #include "base/clock.h"
 #include "base/failpoint.h"
 #include "base/log.h"
-#include "box/host-admit.h"
 #include "box/host-private.h"
 
 enum {
@@ -296,7 +295,6 @@ static bool
 may_fill(BoxHost *host)
 {
     BoxHostStats stats;
-    AdmitFree now;
 
     if (host->spec.pool == 0 || host->pool.making != NULL || host->pool.wait_ticks > 0 || host->off != NULL ||
         host->keeper == NULL || !keeper_client_is_ready(host->keeper))
@@ -304,8 +302,7 @@ may_fill(BoxHost *host)
     box_host_stats(host, &stats);
     if (stats.creating > 0 || stats.live + stats.pooled >= host->spec.boxes_max)
         return false;
-    admit_read(host->spec.home, &now);
-    return admit_check(&now, &host->spec, NULL);
+    return host_check_free(host, NULL);
 }
 
 void

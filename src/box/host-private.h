@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 #include "box/box-private.h"
+#include "box/host-admit.h"
 #include "box/host.h"
 #include "box/told.h"
 #include "box/wish.h"
@@ -11,6 +12,7 @@ enum {
     HOST_RETRY_TICKS = 10,   /* what could not be written is tried again */
     HOST_WAITING_MAX = 1024, /* creates that wait for the rows */
     HOST_POOL_TEMPLATES = 8,
+    HOST_FREE_US = G_USEC_PER_SEC, /* what is free is read again after that */
 };
 
 typedef struct HostLater {
@@ -58,6 +60,8 @@ struct BoxHost {
     guint probing;
     GPtrArray *to_probe; /* Box* */
     BoxHostStats stats;
+    AdmitFree free;
+    gint64 free_us; /* monotonic; 0: never read */
 };
 
 BoxHost *host_ref(BoxHost *host);
@@ -67,6 +71,8 @@ void host_unref(BoxHost *host);
 void host_later(BoxHost *host, void (*func)(void *data), void *data);
 void host_run_later(BoxHost *host);
 
+/* ERR_UNAVAILABLE, ERR_FULL: the machine has no room for another box. */
+bool host_check_free(BoxHost *host, GError **error);
 void host_add(BoxHost *host, Box *box);    /* to the table, with its lease */
 void host_remove(BoxHost *host, Box *box); /* once its end is written */
 void host_each(BoxHost *host, void (*func)(Box *box, void *data), void *data); /* ended ones too */

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "box/host-private.h"
 
@@ -108,6 +109,19 @@ box_host_free(BoxHost *host)
     g_hash_table_remove_all(host->leases);
     g_hash_table_remove_all(host->boxes);
     host_unref(host);
+}
+
+/* Floors are far from empty: a second is soon enough. */
+bool
+host_check_free(BoxHost *host, GError **error)
+{
+    gint64 now_us = clock_mono_us();
+
+    if (host->free_us == 0 || now_us - host->free_us >= HOST_FREE_US) {
+        admit_read(host->spec.home, &host->free);
+        host->free_us = now_us;
+    }
+    return admit_check(&host->free, &host->spec, error);
 }
 
 /* ---- later ---- */
