@@ -194,6 +194,35 @@ test_gone_while_playing(void)
     gate_fixture_clear(&g);
 }
 
+/* Pieces larger than what may wait for a client, who takes them at once or late. */
+static void
+test_large_pieces(void)
+{
+    enum { LETTERS = 300 * 1000 };
+    static const char large[] = "conversations: [{turns: [{text: \"{{last_user}}\", chunk: 65536}]}]";
+    g_autoptr(GString)
+        ask_text = g_string_new("{\"model\":\"m\",\"stream\":true,\"messages\":[{\"role\":\"user\","
+                                "\"content\":\"");
+    GateFixture g;
+
+    for (guint i = 0; i < LETTERS; i++)
+        g_string_append(ask_text, "\xf0\x9f\x90\x93");
+    g_string_append(ask_text, "\"}]}");
+    gate_fixture_init(&g, NULL, NULL);
+    gate_fixture_provider(&g, SCRIPT_PROVIDER, large);
+    for (guint late = 0; late <= 1; late++) {
+        int fd = gate_post_begin(&g, GATE_CHAT, ask_text->str);
+
+        for (guint i = 0; i < late * 200; i++)
+            g_main_context_iteration(NULL, FALSE);
+        g_autoptr(GString) answer = client_read(fd, NULL);
+        g_assert_nonnull(strstr(answer->str, "[DONE]"));
+        g_assert_cmpuint(answer->len, >, 4 * LETTERS);
+        close(fd);
+    }
+    gate_fixture_clear(&g);
+}
+
 /* ---- recordings ---- */
 
 static void
@@ -303,6 +332,7 @@ main(int argc, char **argv)
     g_test_add_func("/gate/script/other-dialects", test_other_dialects);
     g_test_add_func("/gate/script/streams", test_streams);
     g_test_add_func("/gate/script/gone-while-playing", test_gone_while_playing);
+    g_test_add_func("/gate/script/large-pieces", test_large_pieces);
     g_test_add_func("/gate/recordings", test_recordings);
     return g_test_run();
 }
