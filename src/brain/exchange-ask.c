@@ -4,8 +4,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "brain/gate-private.h"
-
-enum { BYTES_PER_TOKEN = 4 };
+#include "brain/usage-private.h"
 
 /* ---- may it be sent? ---- */
 
@@ -62,7 +61,7 @@ name_scopes(const Exchange *x, char *names[BUDGET_SCOPES_PER_CALL + 1])
 static bool
 hold_budget(Exchange *x)
 {
-    Usage most = {.input_tokens = x->ask->bytes / BYTES_PER_TOKEN, .output_tokens = x->ask->max_output};
+    Usage most = {.input_tokens = x->ask->bytes / USAGE_BYTES_PER_TOKEN, .output_tokens = x->ask->max_output};
     char *scopes[BUDGET_SCOPES_PER_CALL + 1];
     const char *warned = NULL;
     bool known;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
 #include "brain/gate-private.h"
+#include "brain/usage-private.h"
 
-enum { STATUS_GONE = 499, BYTES_PER_TOKEN = 4 };
+enum { STATUS_GONE = 499 };
 
 static void
 set_string(Json *object, const char *name, const char *value)
@@ -59,7 +60,7 @@ static bool
 find_usage(Exchange *x, Usage *ret)
 {
     Answer *a = &x->answer;
-    Usage input_only = {.input_tokens = (x->ask->bytes + BYTES_PER_TOKEN - 1) / BYTES_PER_TOKEN,
+    Usage input_only = {.input_tokens = (x->ask->bytes + USAGE_BYTES_PER_TOKEN - 1) / USAGE_BYTES_PER_TOKEN,
                         .estimated = true};
 
     if (a->mode == ANSWER_STREAM) {
@@ -72,7 +73,7 @@ find_usage(Exchange *x, Usage *ret)
     /* The client went, or the answer made no sense: the provider has worked all the same. */
     if (!a->ended || a->used.estimated) {
         *ret = input_only;
-        ret->output_tokens = (a->bytes + BYTES_PER_TOKEN - 1) / BYTES_PER_TOKEN;
+        ret->output_tokens = (a->bytes + USAGE_BYTES_PER_TOKEN - 1) / USAGE_BYTES_PER_TOKEN;
     }
     return true;
 }

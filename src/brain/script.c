@@ -5,8 +5,9 @@
 
 #include "brain/script-private.h"
 #include "brain/script-read.h"
+#include "brain/usage-private.h"
 
-enum { GROUPS_MAX = 9, BYTES_PER_TOKEN = 4, PIECES_MAX = 8192 };
+enum { GROUPS_MAX = 9, PIECES_MAX = 8192 };
 
 /* ---- placeholders ---- */
 
@@ -219,8 +220,8 @@ reckon_usage(Said *said, const ScriptTurn *turn, const ScriptCall *call)
         said->usage = (Usage){
             .input_tokens = turn->input, .output_tokens = turn->output, .cached_tokens = turn->cached};
     else
-        said->usage = (Usage){.input_tokens = call->ask->bytes / BYTES_PER_TOKEN + 1,
-                              .output_tokens = bytes / BYTES_PER_TOKEN + 1};
+        said->usage = (Usage){.input_tokens = call->ask->bytes / USAGE_BYTES_PER_TOKEN + 1,
+                              .output_tokens = bytes / USAGE_BYTES_PER_TOKEN + 1};
 }
 
 static void
@@ -326,11 +327,11 @@ brain_script_answer(const BrainScript *script, const ScriptCall *call)
     case ROUTE_MESSAGES:
         return answer_turn(script, call);
     case ROUTE_EMBEDDINGS:
-        said.usage.input_tokens = call->ask->bytes / BYTES_PER_TOKEN + 1;
+        said.usage.input_tokens = call->ask->bytes / USAGE_BYTES_PER_TOKEN + 1;
         return render_embeddings(&said, call->ask->body);
     case ROUTE_COUNT_TOKENS:
-        return said_whole(
-            &said, json_pack("{s:I}", "input_tokens", (json_int_t)(call->ask->bytes / BYTES_PER_TOKEN + 1)));
+        return said_whole(&said, json_pack("{s:I}", "input_tokens",
+                                           (json_int_t)(call->ask->bytes / USAGE_BYTES_PER_TOKEN + 1)));
     case ROUTE_MODELS:
         return said_whole(&said, model_list(script, call));
     case ROUTE_MODEL:

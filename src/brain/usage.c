@@ -8,7 +8,6 @@
 #include "http/sse.h"
 
 enum {
-    BYTES_PER_TOKEN = 4,
     TOKENS_MAX = 1000 * 1000 * 1000, /* more is nonsense, and would overflow a price */
 };
 
@@ -264,9 +263,10 @@ usage_reader_result(UsageReader *reader, size_t request_bytes, Usage *ret)
         read_body(reader);
     *ret = reader->seen;
     if (!reader->has_input)
-        ret->input_tokens = (request_bytes + BYTES_PER_TOKEN - 1) / BYTES_PER_TOKEN;
+        ret->input_tokens = (request_bytes + USAGE_BYTES_PER_TOKEN - 1) / USAGE_BYTES_PER_TOKEN;
     /* A stream that broke off: the start said how much had been written by then. */
     if (!reader->has_output)
-        ret->output_tokens = MAX(ret->output_tokens, (reader->said + BYTES_PER_TOKEN - 1) / BYTES_PER_TOKEN);
+        ret->output_tokens = MAX(ret->output_tokens,
+                                 (reader->said + USAGE_BYTES_PER_TOKEN - 1) / USAGE_BYTES_PER_TOKEN);
     ret->estimated = !reader->has_input || !reader->has_output;
 }
