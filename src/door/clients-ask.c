@@ -57,9 +57,10 @@ read_output(const Asking *a, int fd, GString *text)
     }
 }
 
-/* What it printed, with what it complained; NULL: it is not there. */
+/* What it wrote to `stream`, one of stdout and stderr; NULL: it is not there.  Never both: a warning
+ * may name any URL. */
 static char *
-run(const Asking *a, const char *const *argv, char **env)
+run(const Asking *a, const char *const *argv, char **env, int stream)
 {
     g_autoptr(GString) text = g_string_new(NULL);
     int fds[2];
@@ -69,11 +70,15 @@ run(const Asking *a, const char *const *argv, char **env)
         return NULL;
     autofd reader = fds[0];
     autofd writer = fds[1];
+    autofd nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    bool out = stream == STDOUT_FILENO;
 
+    if (nowhere < 0)
+        return NULL;
     if (!g_spawn_async_with_pipes_and_fds(
             "/", argv, (const char *const *)(env != NULL ? env : a->env),
             G_SPAWN_SEARCH_PATH | G_SPAWN_DO_NOT_REAP_CHILD | G_SPAWN_STDIN_FROM_DEV_NULL, NULL, NULL, -1,
-            writer, writer, NULL, NULL, 0, &pid, NULL, NULL, NULL, NULL))
+            out ? writer : nowhere, out ? nowhere : writer, NULL, NULL, 0, &pid, NULL, NULL, NULL, NULL))
         return NULL;
     close(g_steal_fd(&writer));
     read_output(a, reader, text);
@@ -171,12 +176,11 @@ static void
 ask_npm(const Asking *a, Known *known)
 {
     static const char *const argv[] = {"npm", "config", "get", "registry", NULL};
-    g_autofree char *text = run(a, argv, NULL);
+    g_autofree char *text = run(a, argv, NULL, STDOUT_FILENO);
 
     if (text == NULL)
         return;
     clients_find_urls(text, known->urls);
-    /* Warnings come before it. */
     g_auto(GStrv) lines = g_strsplit(g_strstrip(text), "\n", -1);
     guint n = g_strv_length(lines);
 
@@ -193,7 +197,7 @@ ask_pip(const Asking *a, Known *known)
     static const char *const dry[] = {
         python,      "-m",         "pip",      "install", "-q",  "--dry-run", "--ignore-installed",
         "--no-deps", "--no-input", "--report", "-",       "pip", NULL};
-    g_autofree char *configured = run(a, list, NULL);
+    g_autofree char *configured = run(a, list, NULL, STDOUT_FILENO);
     g_autofree char *index = configured != NULL ? clients_pip_value(configured, "index-url") : NULL;
     g_autofree char *extra = configured != NULL ? clients_pip_value(configured, "extra-index-url") : NULL;
 
@@ -201,7 +205,7 @@ ask_pip(const Asking *a, Known *known)
         clients_find_urls(index, known->urls);
         add_env(known, "PIP_INDEX_URL", index);
     } else {
-        g_autofree char *text = run(a, help, NULL);
+        g_autofree char *text = run(a, help, NULL, STDOUT_FILENO);
         const char *place = text != NULL ? strstr(text, "--index-url") : NULL;
         g_autofree char *near = place != NULL ? g_strndup(place, 300) : NULL;
 
@@ -213,7 +217,7 @@ ask_pip(const Asking *a, Known *known)
         add_env(known, "PIP_EXTRA_INDEX_URL", extra);
     }
     /* Files may lie elsewhere than the index. */
-    g_autofree char *report = known->urls->len > 0 ? run(a, dry, NULL) : NULL;
+    g_autofree char *report = known->urls->len > 0 ? run(a, dry, NULL, STDOUT_FILENO) : NULL;
     g_autoptr(GRegex) form = g_regex_new("\"url\": *\"(https?://[^/\"]+)/", 0, 0, NULL);
     g_autoptr(GMatchInfo) match = NULL;
 
@@ -228,7 +232,7 @@ static void
 ask_go(const Asking *a, Known *known)
 {
     static const char *const argv[] = {"go", "env", "GOPROXY", "GOSUMDB", NULL};
-    g_autofree char *text = run(a, argv, NULL);
+    g_autofree char *text = run(a, argv, NULL, STDOUT_FILENO);
     g_auto(GStrv) lines = g_strsplit(text != NULL ? text : "", "\n", -1);
 
     if (text == NULL || g_strv_length(lines) < 2)
@@ -268,7 +272,7 @@ ask_cargo(const Asking *a, Known *known)
                             "[lib]\npath = \"lib.rs\"\n[dependencies]\ncfg-if = \"1\"\n",
                             -1, NULL) &&
         g_file_set_contents(source, "", 0, NULL)) {
-        g_autofree char *text = run(a, argv, env);
+        g_autofree char *text = run(a, argv, env, STDERR_FILENO);
         const char *place = text != NULL ? strstr(text, "download from") : NULL;
 
         if (place != NULL)
@@ -283,7 +287,7 @@ static void
 ask_apt(const Asking *a, Known *known)
 {
     static const char *const argv[] = {"apt-get", "indextargets", "--format", "$(SITE)", NULL};
-    g_autofree char *text = run(a, argv, NULL);
+    g_autofree char *text = run(a, argv, NULL, STDOUT_FILENO);
 
     if (text != NULL)
         clients_find_urls(text, known->urls);

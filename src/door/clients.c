@@ -150,13 +150,29 @@ door_clients_found(const DoorClients *c)
 }
 
 static void
-add_rule(Json *rules, const char *pattern, guint16 port, const char *client)
+add_rule(Json *rules, const char *pattern, guint16 port, bool inside, const char *client)
 {
     g_autofree char *source = g_strconcat(client, " of this host", NULL);
     Json *ports = port == 80 || port == 443 ? json_pack("[i, i]", 80, 443) : json_pack("[i]", port);
 
     json_array_append_new(rules, json_pack("{s:s, s:o, s:b, s:s}", "allow", pattern, "ports", ports, "inside",
-                                           1, "source", source));
+                                           inside, "source", source));
+}
+
+/* Its index does not say where the files are, only that they are beside it: "static." by
+ * convention.  A wildcard never leads inside, or a mirror at index.company would open the company. */
+static void
+add_files_of_cargo(Json *rules, const DoorName *index)
+{
+    const char *rest = index->host + strlen("index");
+
+    if (!g_str_has_prefix(index->host, "index.") || strchr(rest + 1, '.') == NULL)
+        return;
+    g_autofree char *files = g_strconcat("static", rest, NULL);
+    g_autofree char *around = g_strconcat("*", rest, NULL);
+
+    add_rule(rules, files, index->port, true, "cargo");
+    add_rule(rules, around, index->port, false, "cargo");
 }
 
 static void
@@ -169,13 +185,9 @@ add_url(Json *rules, const char *url, const char *client)
 
     if (!door_name_read(authority, tls ? 443 : 80, &name, NULL))
         return;
-    add_rule(rules, name.host, name.port, client);
-    /* An index beside its files, as cargo has them. */
-    if (g_str_has_prefix(name.host, "index.") && strchr(name.host + strlen("index."), '.') != NULL) {
-        g_autofree char *around = g_strconcat("*", name.host + strlen("index"), NULL);
-
-        add_rule(rules, around, name.port, client);
-    }
+    add_rule(rules, name.host, name.port, true, client);
+    if (strcmp(client, "cargo") == 0)
+        add_files_of_cargo(rules, &name);
 }
 
 Json *
