@@ -67,12 +67,12 @@ link_models_sync(DoorLink *link)
     GHashTableIter iter;
     gpointer value;
 
-    g_hash_table_iter_init(&iter, link->providers);
-    while (g_hash_table_iter_next(&iter, NULL, &value))
-        say_provider(link, value);
     g_hash_table_iter_init(&iter, link->budgets);
     while (g_hash_table_iter_next(&iter, NULL, &value))
         door_link_say(link, json_incref(value), -1);
+    g_hash_table_iter_init(&iter, link->providers);
+    while (g_hash_table_iter_next(&iter, NULL, &value))
+        say_provider(link, value);
 }
 
 void

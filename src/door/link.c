@@ -91,13 +91,14 @@ say_everything(DoorLink *link)
     GHashTableIter iter;
     gpointer key, value;
 
+    /* No box is served before its budget is known. */
+    link_models_sync(link);
     g_hash_table_iter_init(&iter, link->policies);
     while (g_hash_table_iter_next(&iter, &key, &value))
         say_policy(link, key, value);
     g_hash_table_iter_init(&iter, link->boxes);
     while (g_hash_table_iter_next(&iter, &key, &value))
         say_box(link, key, value);
-    link_models_sync(link);
     door_link_say(link, json_pack("{s:s}", "do", "synced"), -1);
 }
 
