@@ -144,8 +144,12 @@ batch_done(void *data, const GError *error)
     DoorLedger *ledger = batch->ledger;
 
     ledger->under_way = false;
-    if (ledger->freed || batch->visit != ledger->visit)
+    if (ledger->freed)
         return;
+    if (batch->visit != ledger->visit) {
+        write_held(ledger); /* what the door of now told meanwhile */
+        return;
+    }
     if (error != NULL) {
         log_warn("door", "what the door told could not be written", log_gerror(error));
         for (guint i = 0; i < ledger->held->len; i++)
