@@ -103,13 +103,14 @@ find_key(Cli *cli, ProviderKind kind, GError **error)
     return secret_read(file, "Key: ", error);
 }
 
-/* The key leaves this process only as the door alone can read it. */
+/* The key leaves this process only as the door alone can read it, and for the place that is meant. */
 static bool
-add_key(Cli *cli, Remote *remote, ProviderKind kind, Json *body)
+add_key(Cli *cli, Remote *remote, const Provider *meant, Json *body)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(Json) found = NULL;
-    char *key = find_key(cli, kind, &error);
+    const char *base_url = provider_base_url(meant);
+    char *key = find_key(cli, provider_kind(meant), &error);
 
     if (error != NULL) {
         cli_fail_error(cli, error);
@@ -120,7 +121,7 @@ add_key(Cli *cli, Remote *remote, ProviderKind kind, Json *body)
     g_autofree char *sealed = NULL;
 
     if (remote_call(remote, "GET", providers_path, NULL, &found) == EXIT_CODE_OK) {
-        sealed = door_seal(text_of(found, "public_key"), key, &error);
+        sealed = door_seal(text_of(found, "public_key"), base_url != NULL ? base_url : "", key, &error);
         if (sealed == NULL)
             cli_fail(cli, EXIT_CODE_FAILED,
                      "the key cannot be sealed (%s): is the door there? See 'coop door'", error->message);
@@ -129,6 +130,21 @@ add_key(Cli *cli, Remote *remote, ProviderKind kind, Json *body)
     if (sealed != NULL)
         json_object_set_new(body, "sealed_key", json_string(sealed));
     return sealed != NULL;
+}
+
+/* NULL after a message. */
+static Provider *
+read_meant(Cli *cli, const char *name, Json *body)
+{
+    g_autoptr(Json) object = json_copy(body);
+    g_autoptr(GError) error = NULL;
+
+    json_object_set_new(object, "name", json_string(name));
+    Provider *meant = provider_new(object, &error);
+
+    if (meant == NULL)
+        cli_fail_error(cli, error);
+    return meant;
 }
 
 static ExitCode
@@ -148,12 +164,13 @@ run_add(Cli *cli)
                         "--kind is one of openai, anthropic, openrouter, groq, compatible and script");
     add_list(cli, body, "model", "models");
     add_list(cli, body, "default-for", "default_for");
-    if (!add_script(cli, body))
+    g_autoptr(Provider) meant = read_meant(cli, name, body);
+    if (meant == NULL || !add_script(cli, body))
         return EXIT_CODE_USAGE;
     ExitCode code = remote_open(cli, &remote);
     if (code != EXIT_CODE_OK)
         return code;
-    if (!add_key(cli, remote, kind, body))
+    if (!add_key(cli, remote, meant, body))
         return EXIT_CODE_FAILED;
     code = remote_call(remote, "PUT", path, body, &all);
     if (code != EXIT_CODE_OK)

@@ -44,10 +44,16 @@ open_key(ControlCall *call, Provider *provider, Json *sealed, GError **error)
 {
     if (!json_is_string(sealed))
         return true;
-    char *key = door_vault_unseal(call->control->spec.vault, json_string_value(sealed), error);
+    const char *base_url = provider_base_url(provider);
+    char *key = door_vault_unseal(call->control->spec.vault, json_string_value(sealed),
+                                  base_url != NULL ? base_url : "", error);
 
-    if (key == NULL)
+    if (key == NULL) {
+        /* What the server shows now is not to be answered by the one before. */
+        g_hash_table_remove(call->control->providers, provider_name(provider));
+        gate_remove_provider(call->control->spec.gate, provider_name(provider));
         return false;
+    }
     provider_take_key(provider, key);
     return true;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "brain/provider.h"
 #include "door/usage-rows.h"
 
 void
@@ -70,16 +71,29 @@ provider_rows_load(DbTx *tx, GPtrArray *ret, GError **error)
     return false;
 }
 
+/* The door would refuse a key that was sealed for another place. */
+static bool
+is_same_place(Json *before, Json *after)
+{
+    g_autoptr(Provider) a = before != NULL ? provider_new(before, NULL) : NULL;
+    g_autoptr(Provider) b = provider_new(after, NULL);
+
+    return a != NULL && b != NULL && provider_kind(a) == provider_kind(b) &&
+           g_strcmp0(provider_base_url(a), provider_base_url(b)) == 0;
+}
+
 static bool
 keep_key(DbTx *tx, StoredProvider *p, GError **error)
 {
-    g_autoptr(DbRows)
-        rows = db_query(tx, "SELECT sealed FROM providers WHERE name = ?", DB_ARGS(db_text(p->name)), error);
+    g_autoptr(DbRows) rows = db_query(tx, "SELECT sealed, provider FROM providers WHERE name = ?",
+                                      DB_ARGS(db_text(p->name)), error);
     bool row;
 
     if (rows == NULL || !db_rows_next(rows, &row, error))
         return false;
-    if (row) {
+    g_autoptr(Json) before = row ? object_of(rows, 1) : NULL;
+
+    if (is_same_place(before, p->provider)) {
         g_free(p->sealed);
         p->sealed = g_strdup(db_rows_text(rows, 0));
     }

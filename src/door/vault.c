@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "base/io.h"
 #include "base/path.h"
+#include "door/takeover.h"
 
 static const char file_name[] = "key";
 
@@ -97,8 +98,8 @@ door_vault_public(const DoorVault *vault)
     return vault->hex;
 }
 
-char *
-door_vault_unseal(const DoorVault *vault, const char *sealed_hex, GError **error)
+static char *
+open_sealed(const DoorVault *vault, const char *sealed_hex, GError **error)
 {
     guint8 sealed[SEALED_MAX];
     size_t n = 0;
@@ -119,13 +120,30 @@ door_vault_unseal(const DoorVault *vault, const char *sealed_hex, GError **error
 }
 
 char *
-door_seal(const char *public_hex, const char *text, GError **error)
+door_vault_unseal(const DoorVault *vault, const char *sealed_hex, const char *base_url, GError **error)
+{
+    char *text = open_sealed(vault, sealed_hex, error), *key = NULL;
+    size_t n = strlen(base_url);
+
+    if (text == NULL)
+        return NULL;
+    if (strncmp(text, base_url, n) == 0 && text[n] == '\n')
+        key = g_strdup(text + n + 1);
+    else
+        err_set(error, ERR_DENIED, "the key was sealed for another base URL than '%s': give it again",
+                base_url);
+    door_wipe_text(text);
+    return key;
+}
+
+static char *
+seal_text(const char *public_hex, const char *text, GError **error)
 {
     guint8 public_key[PUBLIC_BYTES], sealed[SEALED_MAX];
     size_t n = strlen(text), got = 0;
 
-    if (n == 0 || n > VAULT_TEXT_MAX) {
-        err_set(error, ERR_INVALID, "a key has 1 to %d bytes", VAULT_TEXT_MAX);
+    if (n > VAULT_TEXT_MAX) {
+        err_set(error, ERR_INVALID, "a key and its base URL have at most %d bytes", VAULT_TEXT_MAX);
         return NULL;
     }
     if (sodium_hex2bin(public_key, sizeof public_key, public_hex, strlen(public_hex), NULL, &got, NULL) !=
@@ -138,5 +156,19 @@ door_seal(const char *public_hex, const char *text, GError **error)
     char *hex = g_malloc(size);
 
     sodium_bin2hex(hex, size, sealed, n + crypto_box_SEALBYTES);
+    return hex;
+}
+
+char *
+door_seal(const char *public_hex, const char *base_url, const char *key, GError **error)
+{
+    if (*key == '\0') {
+        err_set(error, ERR_INVALID, "the key is empty");
+        return NULL;
+    }
+    char *text = g_strconcat(base_url, "\n", key, NULL);
+    char *hex = seal_text(public_hex, text, error);
+
+    door_wipe_text(text);
     return hex;
 }

@@ -9,7 +9,7 @@ typedef struct DoorVault DoorVault;
 
 enum {
     VAULT_PUBLIC_HEX = 64, /* digits of the public key */
-    VAULT_TEXT_MAX = 1024, /* of what is sealed */
+    VAULT_TEXT_MAX = 1600, /* of what is sealed: a base URL, a line feed, a key */
 };
 
 /* Makes the pair when the folder has none. */
@@ -18,9 +18,10 @@ void door_vault_free(DoorVault *vault);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(DoorVault, door_vault_free)
 
 const char *door_vault_public(const DoorVault *vault); /* hex */
-/* The text, to be wiped by the caller (door_wipe_text); NULL with ERR_DENIED: sealed for another
- * door, or changed. */
-char *door_vault_unseal(const DoorVault *vault, const char *sealed_hex, GError **error);
+/* The key, to be wiped by the caller (door_wipe_text); NULL with ERR_DENIED: sealed for another
+ * door or another base URL than `base_url`, or changed. */
+char *door_vault_unseal(const DoorVault *vault, const char *sealed_hex, const char *base_url, GError **error);
 
-/* For `coop serve`: hex; NULL with ERR_INVALID: that is no public key, or the text is too long. */
-char *door_seal(const char *public_hex, const char *text, GError **error);
+/* For whoever has a key: hex of "BASE_URL\nKEY" sealed, so that who has only the sealed text cannot
+ * have the key sent elsewhere.  NULL with ERR_INVALID: that is no public key, or it is too long. */
+char *door_seal(const char *public_hex, const char *base_url, const char *key, GError **error);

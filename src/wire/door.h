@@ -28,8 +28,8 @@
  *   {"say": "tested", "serial", "ok", "error", "result"}
  *   {"say": "stats", …}                                     once a second while it changes
  *
- * Keys travel and rest sealed (crypto_box_seal) to the door's public key: nobody but the door
- * can open them. */
+ * Keys travel and rest sealed (crypto_box_seal of "BASE_URL\nKEY") to the door's public key:
+ * nobody but the door can open them, and it sends them to that base URL alone. */
 enum {
     DOOR_VERSION = 1,
     DOOR_PACKET_MAX = 128 * 1024,

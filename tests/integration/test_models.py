@@ -12,6 +12,7 @@ import pytest
 
 from boxserver import need_boxes
 from doorserver import die_with_parent, door_server
+from eventlog import open_log
 from guide import check_examples
 from harness import PROGRAM, WAIT_S, Server, wait_until
 
@@ -121,6 +122,34 @@ def test_the_key_goes_to_the_provider_and_nowhere_else(server, provider):
 def test_a_plain_key_is_refused(server):
     answer = server.ask('PUT', '/api/v1/providers/x', body={'kind': 'openai', 'key': KEY})
     assert answer.status == 400 and 'sealed' in answer.json['message']
+
+
+def sealed_of(server):
+    with open_log(server.home) as db:
+        return db.execute("SELECT sealed FROM providers WHERE name = 'local'").fetchone()[0]
+
+
+def test_a_key_goes_to_no_other_base_url(server, provider):
+    sealed = sealed_of(server)
+    before = {'kind': 'compatible', 'base_url': f'http://127.0.0.1:{PORT}/v1', 'models': ['small-*']}
+    with server.box() as box:
+        assert ask(server, box)[0] == 200
+        shown = server.shown.read_text()
+        # Whoever may read the store, or change providers, cannot have the key sent to themselves.
+        for key in ({}, {'sealed_key': sealed}):
+            server.shown.write_text('')
+            body = {**before, 'base_url': f'http://127.0.0.1:{PORT}/theirs', **key}
+            assert server.ask('PUT', '/api/v1/providers/local', body=body).status == 200
+            status, answer = ask(server, box)
+            assert KEY not in server.shown.read_text() and (status == 200) == (not key), answer
+        server.shown.write_text(shown)
+        wait_until(lambda: 'sealed for another base URL' in server.door_log.read_text(), 'the refusal')
+        assert server.ask('PUT', '/api/v1/providers/local', body={**before, 'sealed_key': sealed}).status == 200
+        assert ask(server, box)[0] == 200
+        # Without one it keeps it: the place is the same, however it is written.
+        body = {**before, 'base_url': before['base_url'] + '/'}
+        assert server.ask('PUT', '/api/v1/providers/local', body=body).status == 200
+        assert sealed_of(server) == sealed and ask(server, box)[0] == 200
 
 
 def test_bad_providers_are_refused(server):
