@@ -135,6 +135,8 @@ look(BoxRead *read)
 {
     if (read->wants_entry && !read->nonsense && tell_entry(read) && !still_wanted(read))
         return;
+    if (!read->wants_entry && read->events->ready == NULL && file_pipe_has_bytes(&read->pipe))
+        read->nonsense = true;
     /* Who is not read from any more must not be left waiting for it. */
     if (read->nonsense)
         file_pipe_close(&read->pipe);

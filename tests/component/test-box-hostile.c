@@ -781,6 +781,31 @@ test_pipe_out(void)
     }
 }
 
+/* More than the entry, of which nobody wants a byte. */
+static void
+test_pipe_out_unwanted(void)
+{
+    static const BoxReadEvents events = {.entry = on_transfer_entry, .end = on_read_end};
+    struct {
+        BuiltinEntry entry;
+        char bytes[4];
+    } said = {{.size = 3, .name_bytes = 1}, "nabc"};
+    Transfer t;
+
+    transfer_init(&t);
+    FilePlace place = link_box_place(t.peer.box);
+    g_assert_nonnull(
+        file_read(&place, (const char *const[]){"read", "f", "0", "0", NULL}, true, &events, &t, NULL));
+    transfer_hear(&t, START_OUT_FD);
+    g_assert_cmpint(write(t.fd, &said, sizeof said.entry + 4), ==, sizeof said.entry + 4);
+    turn_until_count(&t.entries, 1);
+    turn_some(20);
+    expect_quiet();
+    g_assert_cmpuint(t.ends, ==, 0);
+    transfer_end(&t, 0);
+    g_assert_cmpint(t.kind, ==, ERR_INTERNAL);
+}
+
 static void
 count_room(BoxWrite *write, void *ctx)
 {
@@ -847,6 +872,7 @@ main(int argc, char **argv)
     g_test_add_func("/box/hostile/wrong-fd", test_wrong_fd);
     g_test_add_func("/box/hostile/deaf", test_deaf);
     g_test_add_func("/box/hostile/pipe-out", test_pipe_out);
+    g_test_add_func("/box/hostile/pipe-out-unwanted", test_pipe_out_unwanted);
     g_test_add_func("/box/hostile/pipe-in", test_pipe_in);
     return g_test_run();
 }
