@@ -224,6 +224,19 @@ take_hole(Bytes *b, const RunPiece *piece)
     return b->first <= b->last;
 }
 
+/* Nobody is there any more, or one who may not have it. */
+static bool
+is_unwanted(ApiCall *call)
+{
+    if (http_request_is_gone(call->request))
+        return true;
+    if (caller_is_still_known(call))
+        return false;
+    respond_error(call->request, 401, "the key of this call is not valid any more");
+    return true;
+}
+
+/* Of a log one piece each time. */
 static void
 read_range(void *data)
 {
@@ -231,6 +244,13 @@ read_range(void *data)
     bool more = true;
     RunPiece piece;
 
+    if (is_unwanted(b->call)) {
+        HttpRequest *request = b->call->request;
+
+        bytes_free(b);
+        http_request_unref(request);
+        return;
+    }
     while (more) {
         switch (output_reader_next(b->reader, &piece)) {
         case RUN_STEP_DATA:
