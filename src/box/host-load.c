@@ -9,6 +9,7 @@
  *   box, no row        killed: nobody ever got it, or it was one of the pool
  *
  * The same is done whenever the keeper comes back to a server that goes on. */
+#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -29,6 +30,7 @@ typedef struct LoadJob {
     BoxHost *host;
     char *boot_before; /* NULL: never */
     GPtrArray *boxes;  /* LoadedBox* */
+    GError *refusal;   /* why there must be no start; NULL: none */
 } LoadJob;
 
 static bool
@@ -46,6 +48,7 @@ load_job_free(gpointer data)
     LoadJob *job = data;
 
     g_ptr_array_unref(job->boxes);
+    g_clear_error(&job->refusal);
     g_free(job->boot_before);
     host_unref(job->host);
     g_free(job);
@@ -116,8 +119,8 @@ load_done(void *data, const GError *error)
 
     if (host->closed)
         return;
-    if (error != NULL) {
-        tell_loaded(host, error);
+    if (error != NULL || job->refusal != NULL) {
+        tell_loaded(host, error != NULL ? error : job->refusal);
         return;
     }
     host->load.rebooted = job->boot_before != NULL && strcmp(job->boot_before, host->load.boot_id) != 0;
@@ -126,15 +129,23 @@ load_done(void *data, const GError *error)
     start_keeper(host);
 }
 
-static void
-open_told(BoxHost *host)
+/* A file that is of no use now may be of use to the next start, which would find none of the boxes
+ * of this one in it and kill them: so it has to go. */
+static bool
+open_told(BoxHost *host, GError **error)
 {
     g_autofree char *path = g_build_filename(host->spec.home, "told", NULL);
-    g_autoptr(GError) error = NULL;
+    g_autoptr(GError) first = NULL, second = NULL;
 
-    host->load.callers = told_open(path, clock_mono_us(), &error);
+    host->load.callers = told_open(path, clock_mono_us(), &first);
+    if (host->load.callers != NULL)
+        return true;
+    if (unlink(path) < 0 && errno != ENOENT)
+        return err_errno(error, "remove what cannot be used (%s)", first->message);
+    host->load.callers = told_open(path, clock_mono_us(), &second);
     if (host->load.callers == NULL)
-        log_warn("box", "boxes that nobody was told of will not be found", log_gerror(error));
+        log_warn("box", "boxes that nobody was told of will not be found", log_gerror(second));
+    return true;
 }
 
 void
@@ -154,7 +165,7 @@ box_host_load(BoxHost *host, DbDone done, void *data)
         host->load.boot_id = g_strdup("unknown");
     if (!path_make_private_dir(logs, 0700, &error))
         log_warn("box", "no folder for logs", log_gerror(error));
-    open_told(host);
+    (void)open_told(host, &job->refusal);
     db_write(host->spec.db, load_work, load_done, job, load_job_free);
 }
 

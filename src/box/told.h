@@ -15,7 +15,8 @@ typedef struct Told Told;
 
 enum { TOLD_MAX = 4096 };
 
-/* NULL with an error: nothing is known then, and every box is taken for told. */
+/* NULL with an error: nothing is known then, every box is taken for told, and the file must not
+ * be there at the next start. */
 Told *told_open(const char *path, gint64 now_us, GError **error);
 void told_close(Told *told);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Told, told_close)

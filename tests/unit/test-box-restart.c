@@ -385,6 +385,35 @@ test_untold_of_the_pool(void)
 }
 
 static void
+keep_error(void *data, const GError *error)
+{
+    *(int *)data = error != NULL ? (int)err_kind(error) : -1;
+}
+
+/* What one start could not use must not be what the next one goes by. */
+static void
+test_told_is_useless(void)
+{
+    g_autoptr(World) w = world_new();
+    g_autofree char *path = g_build_filename(w->spec.home, "told", NULL);
+    int kind = -2;
+
+    g_clear_pointer(&w->host, box_host_free);
+    g_assert_true(unlink(path) == 0 && symlink("elsewhere", path) == 0);
+    world_start(w);
+    world_load(w);
+    g_assert_true(g_file_test(path, G_FILE_TEST_IS_REGULAR));
+    g_clear_pointer(&w->host, box_host_free);
+    g_assert_true(unlink(path) == 0 && mkdir(path, 0700) == 0);
+    world_start(w);
+    box_host_load(w->host, keep_error, &kind);
+    while (kind == -2)
+        g_main_context_iteration(NULL, TRUE);
+    g_assert_cmpint(kind, !=, -1);
+    g_assert_cmpint(rmdir(path), ==, 0);
+}
+
+static void
 test_reboot(void)
 {
     g_autoptr(World) w = world_new();
@@ -587,6 +616,7 @@ main(int argc, char **argv)
     g_test_add_func("/restart/rows", test_what_rows_say);
     g_test_add_func("/restart/untold", test_untold);
     g_test_add_func("/restart/untold-of-the-pool", test_untold_of_the_pool);
+    g_test_add_func("/restart/told-is-useless", test_told_is_useless);
     g_test_add_func("/restart/reboot", test_reboot);
     g_test_add_func("/restart/keeper-away", test_keeper_away_at_start);
     g_test_add_func("/restart/keeper-comes-back", test_keeper_comes_back);
