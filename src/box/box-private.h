@@ -57,6 +57,7 @@ struct Box {
     guint32 oom_kills;    /* the last value seen */
     int storage_error;    /* errno of the trouble that froze it; 0: none */
     gint64 link_closed_us;
+    gint64 idle_warn_us; /* before that it is not warned of idleness again */
     guint probes_failed;
     guint saving; /* writes of the row under way */
     bool gone;    /* nothing of it is left at the keeper */

@@ -25,6 +25,9 @@ host_start_tick(BoxHost *host)
 
 /* ---- the end of a box's time ---- */
 
+/* One that is used whenever its end is near would fill the table of events. */
+enum { IDLE_WARN_AGAIN_US = 10 * 60 * G_USEC_PER_SEC };
+
 static void
 on_kept(const KeeperAnswer *answer, const int fds[KEEPER_FDS], const GError *error, void *data)
 {
@@ -70,21 +73,29 @@ expire(Box *box, BoxDue due, gint64 now_us)
         box_stop(box, BOX_TERMINATED, "expired", box->kept ? "box.killed" : "box.expired", "coop");
 }
 
+static void
+save_warning(Box *box, gint64 left_us, const char *reason)
+{
+    char at[CLOCK_ISO_LEN + 1];
+
+    clock_format_iso(clock_wall_us() + left_us, at);
+    box_save(box, "box.warned", "coop", json_pack("{s:s, s:s}", "reason", reason, "expires_at", at), NULL,
+             NULL);
+}
+
 /* Once for each end that comes near; use and renewal move it away again. */
 static void
 warn(Box *box, gint64 now_us, bool frozen)
 {
     gint64 end_us = box_life_end_us(&box->row.life, frozen);
     bool near = now_us >= box_life_warn_us(&box->row.life, frozen);
+    bool idle = end_us != box->row.life.deadline_us;
+    bool lately = idle && now_us < box->idle_warn_us;
 
-    if (near && !box->warned && !box->kept) {
-        char at[CLOCK_ISO_LEN + 1];
-
-        clock_format_iso(clock_wall_us() + (end_us - now_us), at);
-        box_save(box, "box.warned", "coop",
-                 json_pack("{s:s, s:s}", "reason", end_us == box->row.life.deadline_us ? "deadline" : "idle",
-                           "expires_at", at),
-                 NULL, NULL);
+    if (near && !box->warned && !box->kept && !lately) {
+        save_warning(box, end_us - now_us, idle ? "idle" : "deadline");
+        if (idle)
+            box->idle_warn_us = now_us + IDLE_WARN_AGAIN_US;
     }
     box->warned = near;
 }
@@ -106,7 +117,8 @@ tick_box(Box *box, void *data)
     if (usable && box->op == BOX_OP_NONE) {
         BoxDue due = box_life_due(&box->row.life, now_us, frozen);
 
-        warn(box, now_us, frozen);
+        if (due == BOX_DUE_NOT)
+            warn(box, now_us, frozen);
         if (due != BOX_DUE_NOT)
             expire(box, due, now_us);
         else if (ready && box->link_closed_us != 0 && now_us - box->link_closed_us > BOX_BROKEN_US)

@@ -80,6 +80,8 @@ restore(BoxHost *host, LoadedBox *loaded)
     *row = loaded->row;
     loaded->row = (BoxRow){0};
     row->life.used_us = clock_mono_us();
+    /* Of its deadline it was told then; idleness begins anew. */
+    box->warned = row->life.used_us >= box_life_warn_us(&row->life, true);
     restore_ending(box);
     host_add(host, box);
     if (box->ending.reason != NULL)

@@ -71,6 +71,15 @@ test_deadline(void)
     assert_row(w, id, "terminated", "expired");
 }
 
+static guint
+warnings_of(World *w, const char *id)
+{
+    g_autofree char *events = world_events(w, id);
+    g_auto(GStrv) parts = g_strsplit(events, "box.warned", -1);
+
+    return g_strv_length(parts) - 1;
+}
+
 /* Once, and again when use or renewal have moved the end away. */
 static void
 test_warning(void)
@@ -92,17 +101,55 @@ test_warning(void)
 
     for (size_t i = 0; i < G_N_ELEMENTS(steps); i++) {
         world_tick(w, steps[i].seconds);
-        g_autofree char *events = world_events(w, steps[i].id);
-        g_auto(GStrv) parts = g_strsplit(events, "box.warned", -1);
-
-        g_test_message("step %d: %s", (int)i, events);
-        g_assert_cmpuint(g_strv_length(parts) - 1, ==, steps[i].warnings);
+        g_test_message("step %d", (int)i);
+        g_assert_cmpuint(warnings_of(w, steps[i].id), ==, steps[i].warnings);
         if (steps[i].touch)
             box_touch(box_host_find(w->host, steps[i].id, NULL));
     }
     world_tick(w, MINUTE);
     assert_row(w, idle, "terminated", "expired");
     assert_row(w, brief, "terminated", "expired");
+}
+
+/* One that is used each time its end is near is told of once in a while only. */
+static void
+test_warning_again_and_again(void)
+{
+    g_autoptr(World) w = world_new();
+    Box *box = box_of(w, &(BoxSpec){.owner = "k1", .idle_ms = 10 * 1000});
+    g_autofree char *id = id_of(box);
+
+    for (int i = 0; i < 30; i++) {
+        world_tick(w, 8);
+        box_touch(box);
+        world_tick(w, 1);
+    }
+    g_assert_cmpuint(warnings_of(w, id), ==, 1);
+    for (int i = 0; i < 60; i++) {
+        world_tick(w, 8);
+        box_touch(box);
+        world_tick(w, 1);
+    }
+    g_assert_cmpuint(warnings_of(w, id), ==, 2);
+}
+
+static void
+test_warning_after_restart(void)
+{
+    g_autoptr(World) w = world_new();
+    g_autofree char *id = id_of(box_of(w, &(BoxSpec){.owner = "k1", .lifetime_ms = 8000}));
+
+    world_tick(w, 6);
+    g_assert_cmpuint(warnings_of(w, id), ==, 1);
+    world_restart(w);
+    world_tick(w, 1);
+    g_assert_cmpuint(warnings_of(w, id), ==, 1);
+    g_auto(Ended) renewed = {0};
+
+    box_renew(box_host_find(w->host, id, NULL), 8000, NULL, on_box_done, &renewed);
+    world_tick(w, 1);
+    world_tick(w, 5);
+    g_assert_cmpuint(warnings_of(w, id), ==, 2);
 }
 
 static void
@@ -203,9 +250,8 @@ test_keep(void)
     assert_row(w, id, "terminated", "expired");
     g_autofree char *events = world_events(w, id);
 
-    g_assert_cmpstr(
-        events, ==,
-        "box.created box.ready box.warned box.expired box.resumed box.warned box.expired box.killed");
+    g_assert_cmpstr(events, ==,
+                    "box.created box.ready box.expired box.resumed box.warned box.expired box.killed");
 }
 
 static void
@@ -562,6 +608,8 @@ main(int argc, char **argv)
     g_test_add_func("/life/idle", test_idle);
     g_test_add_func("/life/deadline", test_deadline);
     g_test_add_func("/life/warning", test_warning);
+    g_test_add_func("/life/warning-again-and-again", test_warning_again_and_again);
+    g_test_add_func("/life/warning-after-restart", test_warning_after_restart);
     g_test_add_func("/life/wall-clock", test_wall_clock);
     g_test_add_func("/life/deadline-after-restart", test_deadline_after_restart);
     g_test_add_func("/life/renew", test_renew);
