@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A coop-keeper, its server's side of the socket, and what may be left of it on the host."""
+import contextlib
 import os
 import pathlib
 import random
@@ -178,6 +179,23 @@ class Keeper:
 
     def fds(self):
         return len(os.listdir(f'/proc/{self.process.pid}/fd'))
+
+    def settled_fds(self):
+        """Without boxes and helpers, and with all that is prepared, each of which has several."""
+        def at_work():
+            folder = f'/proc/{self.process.pid}/fd'
+            links = []
+            for fd in os.listdir(folder):
+                with contextlib.suppress(FileNotFoundError):
+                    links.append(os.readlink(f'{folder}/{fd}'))
+            ready = sum(link.startswith('user:') for link in links), len(loops_of(self))
+            helpers = sum('pidfd' in link for link in links)
+            return (ready, helpers) if ready != (self.prepared, self.prepared) or helpers else None
+
+        wait_until(at_work, 'ready boxes and disks, helpers')
+        # What the keeper was in the middle of is done when it answers.
+        assert self.call(HELLO, count=VERSION)[0].verb == OK
+        return self.fds()
 
     def end(self, how=signal.SIGTERM):
         self.process.send_signal(how)

@@ -105,7 +105,7 @@ def test_many_leave_nothing(keeper):
     keeper.prepare(8)
     keeper.kill_box(keeper.create())
     boxes.nothing_left(keeper)
-    fds = keeper.fds()
+    fds = keeper.settled_fds()
     for _ in range(MANY // AT_ONCE):
         serials = {keeper.ask(CREATE, boxes.new_id()) for _ in range(AT_ONCE)}
         made = []
@@ -119,7 +119,7 @@ def test_many_leave_nothing(keeper):
         for box in made:
             keeper.kill_box(box)
     boxes.nothing_left(keeper)
-    boxes.wait_until(lambda: keeper.fds() > fds + 8, 'fds')
+    assert keeper.settled_fds() == fds
     assert keeper.end() == 0
     boxes.nothing_left(keeper, of_keeper=True)
 
