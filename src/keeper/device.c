@@ -217,10 +217,8 @@ trimmer_start(Trimmer *trimmer, int place)
 
     if (pid == 0)
         run_trimmer(number_of(devices, place));
-    if (pid < 0) {
-        trimmer->pidfd = -1;
+    if (pid < 0)
         return false;
-    }
     trimmer->place = place;
     devices->state[place] = PLACE_REMOVING;
     trimmer->watch = (Watch){.fd = -1, .func = on_trimmed, .ctx = trimmer};

@@ -287,7 +287,6 @@ job_start(Disks *disks, Job *job)
     close(pair[1]);
     job->socket = pair[0];
     if (pid < 0) {
-        job->pidfd = -1;
         close_fd(&job->socket);
         if (job->kind == DISK_JOB_MAKE)
             devices_settle(disks->spec.devices, job->work.device.place, DEVICE_UNTOUCHED);

@@ -163,7 +163,5 @@ folder_watch_look(FolderWatch *watch)
         return;
     }
     close(ends[0]);
-    if (pid < 0)
-        watch->pidfd = -1;
     end_helper(watch);
 }

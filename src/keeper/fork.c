@@ -16,14 +16,20 @@ enum { SIGNAL_BASE = 128, FAILED_CODE = 127 };
 pid_t
 fork_held(uint64_t flags, int cgroup_fd, int *ret_pidfd)
 {
+    int pidfd = -1;
     struct clone_args args = {
-        .flags = flags | CLONE_PIDFD, .pidfd = (uintptr_t)ret_pidfd, .exit_signal = SIGCHLD};
+        .flags = flags | CLONE_PIDFD, .pidfd = (uintptr_t)&pidfd, .exit_signal = SIGCHLD};
 
     if (cgroup_fd >= 0) {
         args.flags |= CLONE_INTO_CGROUP;
         args.cgroup = (uint64_t)cgroup_fd;
     }
-    return (pid_t)syscall(SYS_clone3, &args, sizeof args);
+    pid_t pid = (pid_t)syscall(SYS_clone3, &args, sizeof args);
+
+    /* A clone that fails late leaves a number that is nobody's, or somebody else's soon. */
+    if (pid > 0)
+        *ret_pidfd = pidfd;
+    return pid;
 }
 
 int

@@ -6,7 +6,7 @@
 #include <sys/types.h>
 
 /* clone3() as fork() is: 0 in the child, -1 with errno.  `flags` and the cgroup come on top of
- * a pidfd, which is close-on-exec. */
+ * a pidfd, which is close-on-exec and set only where there is a child. */
 pid_t fork_held(uint64_t flags, int cgroup_fd, int *ret_pidfd);
 
 /* A table of fds costs a fork its copy and the child the closing of each, and a keeper of many boxes

@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "keeper/box.h"
 #include "keeper/ceiling.h"
+#include "keeper/fork.h"
 #include "keeper/ids.h"
 #include "keeper/records.h"
 #include "keeper/userns.h"
@@ -224,6 +225,18 @@ test_records(void)
     g_assert_cmpint(g_rmdir(dir), ==, 0);
 }
 
+/* The kernel finds late that a folder is no cgroup: it has given out a pidfd by then. */
+static void
+test_fork_fails_late(void)
+{
+    autofd no_cgroup = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int pidfd = -1;
+
+    g_assert_cmpint(no_cgroup, >=, 0);
+    g_assert_cmpint(fork_held(0, no_cgroup, &pidfd), <, 0);
+    g_assert_cmpint(pidfd, ==, -1);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -235,5 +248,6 @@ main(int argc, char **argv)
     g_test_add_func("/keeper/states", test_states);
     g_test_add_func("/keeper/records", test_records);
     g_test_add_func("/keeper/ceiling", test_ceiling);
+    g_test_add_func("/keeper/fork-fails-late", test_fork_fails_late);
     return g_test_run();
 }
