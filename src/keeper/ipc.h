@@ -8,5 +8,11 @@
 bool ipc_enter(int pidfd);
 /* Whoever cannot go back is of no use to anybody, and ends. */
 void ipc_leave(int home_fd);
-/* In the namespace we are in, through the /proc of `proc_fd`.  False: these are not ours to set. */
-bool ipc_bound(int proc_fd, uint64_t memory_bytes);
+
+typedef enum IpcBound {
+    IPC_BOUND,
+    IPC_NOT_OURS, /* we may not set these, or not through this /proc; the next time neither */
+    IPC_FAILED,
+} IpcBound;
+/* In the namespace we are in, through the /proc of `proc_fd`. */
+IpcBound ipc_bound(int proc_fd, uint64_t memory_bytes);

@@ -157,10 +157,14 @@ bound_ipc(Box *box)
 
     if (proc_fd < 0 || !ipc_enter(box->pidfd))
         return false;
-    /* Kernels differ in whose these settings are: the host's root's, or that of the box. */
-    keeper->ipc_by_child = !ipc_bound(proc_fd, box->request.limits.memory_bytes);
+    IpcBound bound = ipc_bound(proc_fd, box->request.limits.memory_bytes);
+    int saved = errno;
+
     ipc_leave(keeper->ipcns_fd);
-    return true;
+    /* Kernels differ in whose these settings are: the host's root's, or that of the box. */
+    keeper->ipc_by_child = bound == IPC_NOT_OURS;
+    errno = saved;
+    return bound != IPC_FAILED;
 }
 
 static bool

@@ -3,6 +3,7 @@
 #include <glib.h>
 #include <glib/gstdio.h>
 #include <string.h>
+#include <sys/fsuid.h>
 #include <unistd.h>
 
 #include "base/cgroup-find.h"
@@ -12,8 +13,11 @@
 #include "keeper/ceiling.h"
 #include "keeper/fork.h"
 #include "keeper/ids.h"
+#include "keeper/ipc.h"
 #include "keeper/records.h"
 #include "keeper/userns.h"
+
+enum { NOBODY = 65534 };
 
 static void
 test_ids_bounds(void)
@@ -237,6 +241,37 @@ test_fork_fails_late(void)
     g_assert_cmpint(pidfd, ==, -1);
 }
 
+static void
+test_ipc_not_ours(void)
+{
+    static const char *const names[] = {"shmall", "msgmni", "sem"};
+    g_autofree char *dir = g_dir_make_tmp("coop-ipc-XXXXXX", NULL);
+    g_autofree char *kernel = g_strconcat(dir, "/sys/kernel", NULL);
+    autofd dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    g_assert_cmpint(g_mkdir_with_parents(kernel, 0755), ==, 0);
+    g_assert_cmpint(g_chmod(dir, 0755), ==, 0);
+    autofd kernel_fd = open(kernel, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    g_assert_cmpint(ipc_bound(-1, 1 << 20), ==, IPC_FAILED);
+    g_assert_cmpint(ipc_bound(dir_fd, 1 << 20), ==, IPC_FAILED);
+    for (size_t i = 0; i < G_N_ELEMENTS(names); i++)
+        close(openat(kernel_fd, names[i], O_WRONLY | O_CREAT | O_CLOEXEC, i == 1 ? 0444 : 0666));
+    g_assert_cmpint(fchmodat(kernel_fd, "shmall", 0666, 0), ==, 0);
+    /* Root is allowed everything, so files are opened as somebody else. */
+    int was = setfsuid(geteuid() == 0 ? NOBODY : geteuid());
+
+    g_assert_cmpint(ipc_bound(dir_fd, 1 << 20), ==, IPC_NOT_OURS);
+    (void)setfsuid((uid_t)was);
+    g_assert_cmpint(fchmodat(kernel_fd, "msgmni", 0666, 0), ==, 0);
+    g_assert_cmpint(ipc_bound(dir_fd, 1 << 20), ==, IPC_BOUND);
+    for (size_t i = 0; i < G_N_ELEMENTS(names); i++)
+        g_assert_cmpint(unlinkat(kernel_fd, names[i], 0), ==, 0);
+    g_assert_cmpint(unlinkat(dir_fd, "sys/kernel", AT_REMOVEDIR), ==, 0);
+    g_assert_cmpint(unlinkat(dir_fd, "sys", AT_REMOVEDIR), ==, 0);
+    g_assert_cmpint(g_rmdir(dir), ==, 0);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -249,5 +284,6 @@ main(int argc, char **argv)
     g_test_add_func("/keeper/records", test_records);
     g_test_add_func("/keeper/ceiling", test_ceiling);
     g_test_add_func("/keeper/fork-fails-late", test_fork_fails_late);
+    g_test_add_func("/keeper/ipc-not-ours", test_ipc_not_ours);
     return g_test_run();
 }
