@@ -226,10 +226,13 @@ on_reloaded(void *data, const GError *error)
 {
     Transfer *t = data;
 
-    if (error != NULL)
+    if (error != NULL) {
         end_restore(t, error);
-    else
-        db_write(t->call->api->db, write_restored, on_recorded, t, NULL);
+        return;
+    }
+    if (t->call->api->door != NULL)
+        door_service_reload(t->call->api->door);
+    db_write(t->call->api->db, write_restored, on_recorded, t, NULL);
 }
 
 static void

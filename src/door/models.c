@@ -262,11 +262,23 @@ remove_budget(DoorModels *m, const char *scope)
         door_link_remove_budget(m->link, scope);
 }
 
+/* After a restore there may be fewer than the door was told of. */
+static void
+forget_all(DoorModels *m)
+{
+    for (guint i = 0; i < m->providers->len; i++)
+        door_link_remove_provider(m->link, ((StoredProvider *)m->providers->pdata[i])->name);
+    for (guint i = 0; i < m->budgets->len; i++)
+        door_link_remove_budget(m->link, ((StoredBudget *)m->budgets->pdata[i])->scope);
+}
+
 static void
 load(Change *c)
 {
     DoorModels *m = c->models;
 
+    if (m->link != NULL)
+        forget_all(m);
     g_ptr_array_unref(m->providers);
     g_ptr_array_unref(m->budgets);
     m->providers = g_steal_pointer(&c->providers);

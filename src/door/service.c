@@ -233,6 +233,13 @@ door_service_begin(DoorService *s)
 }
 
 void
+door_service_reload(DoorService *s)
+{
+    door_rules_load(s->rules, NULL, NULL);
+    door_models_load(s->models, NULL, NULL);
+}
+
+void
 door_service_free(DoorService *s)
 {
     if (s == NULL)

@@ -24,6 +24,8 @@ DoorService *door_service_new(const DoorServiceSpec *spec);
 void door_service_load(DoorService *service, DbDone done, void *data);
 /* Every box that was found again is open: now the door can be told. */
 void door_service_begin(DoorService *service);
+/* After a restore: rules, providers and budgets anew. */
+void door_service_reload(DoorService *service);
 void door_service_free(DoorService *service);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(DoorService, door_service_free)
 

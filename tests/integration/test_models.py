@@ -199,6 +199,23 @@ def test_models_survive_a_restart_of_the_server(server, provider):
         assert ask(server, box)[0] == 200
 
 
+def test_a_restore_brings_back_what_was(server, place):
+    saved = str(place / 'saved')
+    coop(server, 'backup', saved)
+    coop(server, 'provider', 'add', 'later', '--kind', 'compatible', '--base-url', f'http://127.0.0.1:{PORT}/v1')
+    server.rule('allow', 'example.org')
+    with server.box() as box:
+        assert ask(server, box)[0] == 200
+        coop(server, 'budget', 'set', 'all', '--calls', '1')
+        assert ask(server, box, {**ASK, 'temperature': 0})[0] == 402
+    coop(server, 'restore', saved, '--yes')
+    assert server.get('/api/v1/providers')['providers'] == server.get('/api/v1/budgets')['budgets'] == []
+    assert server.get('/api/v1/door/rules')['rules'] == []
+    with server.box() as box:
+        status, answer = ask(server, box)
+        assert status == 404 and 'model_not_found' in answer, answer
+
+
 def test_the_guide(server, place):
     programs = pathlib.Path(PROGRAM).parent
     guide = pathlib.Path(__file__).parents[2] / 'docs' / 'models.md'
