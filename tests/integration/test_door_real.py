@@ -5,17 +5,17 @@ import pathlib
 import shutil
 import subprocess
 import tempfile
-import time
 
 import pytest
 
 import boxserver
-from boxserver import LAYER, need_boxes
+from boxserver import API, LAYER, need_boxes
 from doorserver import DoorServer
 from harness import WAIT_S, wait_until
 
 BUNDLE = '/etc/ssl/certs/ca-certificates.crt'
 INSTALL_S = 150
+SDK = pathlib.Path(__file__).parents[1] / 'sdk'
 
 
 def furnish(root):
@@ -75,14 +75,35 @@ def test_curl(door):
         assert any(r['source'] == 'npm of this host' and r['inside'] for r in rules)
 
 
+def install(door, box, line):
+    """Runs a line that takes long, and must end well."""
+    command = door.start_command(box, f'{line} >/tmp/out 2>&1', timeout=INSTALL_S, env={'HOME': '/home/user'})['id']
+    wait_until(lambda: door.show(box, command)['state'] == 'ended', 'the install', INSTALL_S + WAIT_S)
+    said = door.run(box, 'tail -20 /tmp/out')['stdout']
+    assert door.show(box, command)['end']['exit_code'] == 0, said
+
+
 def test_npm_install(door):
     registry(door)
     with door.box(timeout=600) as box:
-        line = 'cd /tmp && npm install --no-audit --no-fund express jest >/tmp/out 2>&1'
-        command = door.start_command(box, line, timeout=INSTALL_S, env={'HOME': '/home/user'})['id']
-        end = time.monotonic() + INSTALL_S
-        wait_until(lambda: door.show(box, command)['state'] == 'ended', 'the install', max(end - time.monotonic(), WAIT_S))
-        said = door.run(box, 'tail -20 /tmp/out')['stdout']
-        assert door.show(box, command)['end']['exit_code'] == 0, said
+        install(door, box, 'cd /tmp && npm install --no-audit --no-fund express jest')
         line = "cd /tmp && node -e 'require(\"express\"); console.log(require(\"jest/package.json\").name)'"
         assert door.run(box, line)['stdout'] == 'jest\n'
+
+
+def test_official_clients(door):
+    """With what every box finds in its environment, and a script in the place of a model."""
+    registry(door)
+    script = {'kind': 'script', 'script': (SDK / 'clients.yaml').read_text()}
+    assert door.ask('PUT', '/api/v1/providers/demo', body=script).status == 200
+    with door.box(timeout=600, agent_id='coder-1') as box:
+        for name in ('package.json', 'package-lock.json', 'openai.mjs', 'anthropic.mjs'):
+            answer = door.ask('PUT', f'{API}/{box}/files?path=/home/user/{name}', body=(SDK / name).read_bytes())
+            assert answer.status in (200, 201), answer
+        install(door, box, 'cd && npm ci --no-audit --no-fund --ignore-scripts')
+        for client, variable in (('openai', 'OPENAI_BASE_URL'), ('anthropic', 'ANTHROPIC_BASE_URL')):
+            done = door.run(box, f'cd && node {client}.mjs "${variable}"', timeout=WAIT_S)
+            assert done['end']['exit_code'] == 0, (done, door.door_log.read_text()[-2000:])
+        row = wait_until(lambda: next((r for r in door.get('/api/v1/usage?by=agent')['rows'] if r['id'] == 'coder-1'
+                                       and r['calls']), None), 'the account')
+        assert row['output_tokens'] > 0
