@@ -179,11 +179,15 @@ class BareServer(UserServer):
         for place in pathlib.Path('/proc').glob('[0-9]*/ns/pid'):
             with contextlib.suppress(OSError):
                 groups.setdefault(os.readlink(place), []).append(place.parts[2])
-        for space, pids in groups.items():
-            if space not in self.names:
-                self.names[space] = self.hostname(pids[0])
-            if self.names[space] == name:
-                return pids
+        # The kernel gives the number of a namespace that has ended to a new one, so a name that was seen
+        # counts only while there is none that fits.
+        for names in (self.names, {}):
+            for space, pids in groups.items():
+                if space not in names:
+                    names[space] = self.hostname(pids[0])
+                if names[space] == name:
+                    self.names = names
+                    return pids
         return []
 
     def processes_of(self, box):
