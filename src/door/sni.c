@@ -127,7 +127,8 @@ need(size_t n, size_t *ret_need)
 static SniResult
 next_record(const guint8 *bytes, size_t n, size_t at, Cursor *ret, size_t *ret_need)
 {
-    const guint8 *r = bytes + at;
+    /* Nothing at all may come without a place. */
+    const guint8 *r = n > at ? bytes + at : NULL;
 
     if (n - at >= 1 && r[0] != RECORD_HANDSHAKE)
         return at == 0 ? SNI_NOT_TLS : SNI_BAD;
