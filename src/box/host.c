@@ -111,16 +111,18 @@ box_host_free(BoxHost *host)
     host_unref(host);
 }
 
-/* Floors are far from empty: a second is soon enough. */
+/* Floors are far from empty: a second is soon enough.  But nobody is refused for what may have
+ * changed since. */
 bool
 host_check_free(BoxHost *host, GError **error)
 {
     gint64 now_us = clock_mono_us();
 
-    if (host->free_us == 0 || now_us - host->free_us >= HOST_FREE_US) {
-        admit_read(host->spec.home, &host->free);
-        host->free_us = now_us;
-    }
+    if (host->free_us != 0 && now_us - host->free_us < HOST_FREE_US &&
+        admit_check(&host->free, &host->spec, NULL))
+        return true;
+    admit_read(host->spec.home, &host->free);
+    host->free_us = now_us;
     return admit_check(&host->free, &host->spec, error);
 }
 
