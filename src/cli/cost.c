@@ -28,12 +28,15 @@ run_cost(Cli *cli)
         code = remote_call(remote, "GET", path, NULL, &usage);
     if (code != EXIT_CODE_OK)
         return code;
-    const Json *total = json_object_get(usage, "total");
+    const Json *total = json_object_get(usage, "total"), *rows = json_object_get(usage, "rows");
 
+    if (!json_is_array(rows) || !json_is_object(total))
+        return cli_fail(cli, EXIT_CODE_FAILED, "the server at %s did not say what it cost",
+                        remote_address(remote));
     out_json(out, usage);
     if (out_format(out) == OUT_JSON)
         return EXIT_CODE_OK;
-    out_table(out, columns, json_object_get(usage, "rows"));
+    out_table(out, columns, rows);
     out_text(out, OUT_BOLD,
              "%s days: $%.4f (models $%.4f, boxes $%.4f at $%.2f an hour); a month like this: $%.2f\n", span,
              json_number_value(json_object_get(total, "cost")),

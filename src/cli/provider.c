@@ -43,9 +43,15 @@ run_ls(Cli *cli)
 
     if (code == EXIT_CODE_OK)
         code = remote_call(remote, "GET", providers_path, NULL, &found);
-    if (code == EXIT_CODE_OK)
-        out_table(cli_out(cli), columns, json_object_get(found, "providers"));
-    return code;
+    if (code != EXIT_CODE_OK)
+        return code;
+    const Json *list = json_object_get(found, "providers");
+
+    if (!json_is_array(list))
+        return cli_fail(cli, EXIT_CODE_FAILED, "the server at %s gave no list of providers",
+                        remote_address(remote));
+    out_table(cli_out(cli), columns, list);
+    return EXIT_CODE_OK;
 }
 
 /* ---- coop provider add ---- */

@@ -53,6 +53,23 @@ COMMANDS = {
     ('template', 'build'): ['base'],
     ('template', 'update'): ['base'],
     ('template', 'rm'): ['base'],
+    ('door',): [],
+    ('door', 'allow'): ['example.org'],
+    ('door', 'deny'): ['example.org'],
+    ('door', 'rm'): ['example.org'],
+    ('door', 'rules'): [],
+    ('door', 'mode'): ['enforce'],
+    ('door', 'log'): [],
+    ('provider',): [],
+    ('provider', 'ls'): [],
+    ('provider', 'add'): ['demo', '--kind', 'compatible', '--base-url', 'http://127.0.0.1:1/v1'],
+    ('provider', 'rm'): ['demo'],
+    ('provider', 'test'): ['demo'],
+    ('budget',): [],
+    ('budget', 'ls'): [],
+    ('budget', 'set'): ['all', '--usd', '1'],
+    ('budget', 'rm'): ['all'],
+    ('cost',): [],
 }
 # A shell asks for a terminal before it asks a server.
 ASKING = {path: args for path, args in COMMANDS.items() if path != ('shell',)}
