@@ -101,7 +101,7 @@ ask_new(const Route *route, const void *bytes, size_t n, GError **error)
 
     ask->route = route;
     ask->bytes = n;
-    ask->body = json_decode_foreign(bytes, n, error);
+    ask->body = json_decode_foreign(bytes, n, ASK_VALUES_MAX, &ask->values, error);
     if (ask->body == NULL)
         return NULL;
     if (!json_is_object(ask->body)) {

@@ -14,11 +14,14 @@ typedef struct Ask {
     bool adds_usage;    /* the box did not ask for the usage chunk: we did, and it is left out again */
     guint64 max_output; /* tokens the answer may have */
     size_t bytes;       /* of the body that came */
+    size_t values;      /* in it, at most */
 } Ask;
 
 enum {
     ASK_OUTPUT_DEFAULT = 4096, /* reckoned for who sets no bound */
     ASK_OUTPUT_MAX = 10 * 1000 * 1000,
+    ASK_VALUES_MAX = 256 * 1024,
+    ASK_VALUE_BYTES = 256, /* an empty object in memory, the most that a value of few bytes takes */
     ASK_DIGEST_LEN = 32,
 };
 

@@ -204,7 +204,8 @@ whole_done(Exchange *x)
     Answer *a = &x->answer;
     size_t n;
     const guint8 *bytes = buf_peek(&a->whole, &n);
-    g_autoptr(Json) object = json_decode_foreign(bytes != NULL ? (const char *)bytes : "", n, NULL);
+    g_autoptr(Json) object = json_decode_foreign(bytes != NULL ? (const char *)bytes : "", n,
+                                                 USAGE_VALUES_MAX, NULL, NULL);
 
     if (!json_is_object(object)) {
         exchange_refuse(x, FAULT_UPSTREAM, "the provider '%s' answered with something that is not JSON",
@@ -226,7 +227,7 @@ error_done(Exchange *x)
     Answer *a = &x->answer;
     size_t n;
     const guint8 *bytes = buf_peek(&a->whole, &n);
-    g_autoptr(Json) object = n > 0 ? json_decode_foreign(bytes, n, NULL) : NULL;
+    g_autoptr(Json) object = n > 0 ? json_decode_foreign(bytes, n, USAGE_VALUES_MAX, NULL, NULL) : NULL;
 
     x->error = "upstream_refused";
     if (json_is_object(object)) {
@@ -251,7 +252,7 @@ take_whole(Exchange *x, const guint8 *bytes, size_t n)
     if (a->mode == ANSWER_ERROR)
         n = MIN(n, buf_room(&a->whole));
     if (!exchange_hold_bytes(x, n))
-        exchange_refuse(x, FAULT_BUSY, "the gateway holds as many bytes as it may");
+        exchange_refuse_busy(x);
     else if (!buf_put(&a->whole, bytes, n))
         exchange_refuse(x, FAULT_UPSTREAM, "the provider's answer is longer than %d bytes", GATE_ANSWER_MAX);
     return true;

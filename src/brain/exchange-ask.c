@@ -186,7 +186,10 @@ parse_done(void *data)
                         p->error->message);
     } else {
         x->ask = p->ask;
-        admit(x);
+        if (exchange_hold_bytes(x, x->ask->values * ASK_VALUE_BYTES))
+            admit(x);
+        else
+            exchange_refuse_busy(x);
     }
     g_clear_error(&p->error);
     exchange_unref(x);
@@ -204,6 +207,22 @@ parse(Exchange *x)
 
 /* ---- its body ---- */
 
+/* Looked at when a byte comes: a body of which none comes is the server's to end. */
+static bool
+is_slow(const Exchange *x)
+{
+    gint64 most_us = (gint64)x->gate->times.body_ms * 1000 +
+                     (gint64)x->incoming->len * G_USEC_PER_SEC / GATE_BODY_RATE;
+
+    return clock_mono_us() - x->body_us > most_us;
+}
+
+static void
+refuse_slow(Exchange *x)
+{
+    exchange_refuse(x, FAULT_SLOW, "the body did not come in time");
+}
+
 static bool
 on_body(void *ctx, const guint8 *bytes, size_t n)
 {
@@ -211,10 +230,12 @@ on_body(void *ctx, const guint8 *bytes, size_t n)
 
     if (x->gate == NULL)
         return true;
-    if (exchange_hold_bytes(x, n))
+    if (is_slow(x))
+        refuse_slow(x);
+    else if (exchange_hold_bytes(x, n))
         g_byte_array_append(x->incoming, bytes, (guint)n);
     else
-        exchange_refuse(x, FAULT_BUSY, "the gateway holds as many bytes as it may");
+        exchange_refuse_busy(x);
     return true;
 }
 
@@ -230,7 +251,7 @@ on_body_end(void *ctx, const GError *error)
     else if (err_kind(error) == ERR_LIMIT)
         exchange_refuse(x, FAULT_LARGE, "the body is longer than %d bytes", GATE_BODY_MAX);
     else if (err_kind(error) == ERR_TIMEOUT)
-        exchange_refuse(x, FAULT_SLOW, "the body did not come in time");
+        refuse_slow(x);
     else
         exchange_end(x); /* answered by the server, or nobody is left */
 }
@@ -285,5 +306,6 @@ exchange_start(Exchange *x)
         return;
     }
     x->incoming = g_byte_array_new();
+    x->body_us = clock_mono_us();
     http_request_read_body(x->request, &sink, exchange_ref(x), GATE_BODY_MAX);
 }

@@ -95,6 +95,8 @@ exchange_call(Exchange *x)
         exchange_play_script(x);
     /* Only scripts look at it again; a conversation may be large. */
     body = g_steal_pointer(&x->ask->body);
+    if (x->gate != NULL)
+        exchange_drop_bytes(x, x->ask->values * ASK_VALUE_BYTES);
     if (x->script != NULL)
         return;
     if (provider_tape(x->provider) == TAPE_REPLAY)

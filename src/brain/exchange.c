@@ -4,15 +4,25 @@
 #include "brain/gate-private.h"
 
 static void
-count_stream(Gate *gate, const char *box, int change)
+count_stream(Gate *gate, const char *box)
 {
-    guint n = GPOINTER_TO_UINT(g_hash_table_lookup(gate->streams, box));
+    BoxLoad *load = g_hash_table_lookup(gate->loads, box);
 
-    n = (guint)((int)n + change);
-    if (n == 0)
-        g_hash_table_remove(gate->streams, box);
-    else
-        g_hash_table_replace(gate->streams, g_strdup(box), GUINT_TO_POINTER(n));
+    if (load == NULL) {
+        load = g_new0(BoxLoad, 1);
+        g_hash_table_insert(gate->loads, g_strdup(box), load);
+    }
+    load->streams++;
+}
+
+static void
+leave_load(Exchange *x)
+{
+    BoxLoad *load = g_hash_table_lookup(x->gate->loads, x->who.box);
+
+    exchange_drop_bytes(x, x->held);
+    if (--load->streams == 0)
+        g_hash_table_remove(x->gate->loads, x->who.box);
 }
 
 static void
@@ -34,7 +44,7 @@ exchange_new(Gate *gate, HttpRequest *request, const GateCaller *caller, const R
                    g_strdup(caller->squad), caller->breaker};
     x->route = route;
     g_queue_push_tail_link(&gate->exchanges, &x->link);
-    count_stream(gate, x->who.box, 1);
+    count_stream(gate, x->who.box);
     http_request_on_gone(request, on_gone, x);
     return x;
 }
@@ -80,10 +90,9 @@ exchange_end(Exchange *x)
         return;
     exchange_stop_call(x);
     exchange_account(x);
+    leave_load(x);
     x->gate = NULL;
-    gate->held -= x->held;
     g_queue_unlink(&gate->exchanges, &x->link);
-    count_stream(gate, x->who.box, -1);
     http_request_on_gone(x->request, NULL, NULL);
     exchange_unref(x);
 }
@@ -91,11 +100,24 @@ exchange_end(Exchange *x)
 bool
 exchange_hold_bytes(Exchange *x, size_t n)
 {
-    if (n > GATE_HELD_MAX - x->gate->held)
+    BoxLoad *load = g_hash_table_lookup(x->gate->loads, x->who.box);
+
+    if (n > GATE_HELD_MAX - x->gate->held || n > GATE_HELD_PER_BOX - load->held)
         return false;
     x->gate->held += n;
+    load->held += n;
     x->held += n;
     return true;
+}
+
+void
+exchange_drop_bytes(Exchange *x, size_t n)
+{
+    BoxLoad *load = g_hash_table_lookup(x->gate->loads, x->who.box);
+
+    x->gate->held -= n;
+    load->held -= n;
+    x->held -= n;
 }
 
 void
@@ -128,4 +150,10 @@ exchange_refuse(Exchange *x, Fault fault, const char *fmt, ...)
     gate_respond_fault(x->request, x->route->dialect, fault, message);
     exchange_end(x);
     exchange_unref(x);
+}
+
+void
+exchange_refuse_busy(Exchange *x)
+{
+    exchange_refuse(x, FAULT_BUSY, "the gateway holds as many bytes as it may, of this box or of all");
 }

@@ -37,8 +37,11 @@ enum {
     GATE_ERROR_MAX = 64 * 1024,         /* of a provider's error; the rest is left out */
     GATE_OUT_HIGH = 256 * 1024,         /* with more waiting for the client, the provider is not read */
     GATE_HELD_MAX = 1024 * 1024 * 1024, /* bodies and whole answers of all boxes */
+    GATE_HELD_PER_BOX = GATE_HELD_MAX / 8,
+    GATE_BODY_RATE = 64 * 1024,         /* bytes a second, the least after GATE_BODY_MS */
     GATE_PARSE_INLINE_MAX = 256 * 1024, /* a longer body is checked in a thread */
 
+    GATE_BODY_MS = 60 * 1000,
     GATE_CONNECT_MS = 10 * 1000,
     GATE_FIRST_BYTE_MS = 600 * 1000, /* an answer that is no stream comes when it is ready */
     GATE_IDLE_MS = 120 * 1000,
@@ -68,9 +71,15 @@ struct Gate {
     GPtrArray *slots; /* ProviderSlot, by name */
     GQueue exchanges;
     GQueue tests;
-    GHashTable *streams; /* box -> how many exchanges it has */
+    GHashTable *loads; /* box -> BoxLoad, while it has exchanges */
     guint64 held;
 };
+
+/* What one box takes of the gate. */
+typedef struct BoxLoad {
+    guint streams; /* exchanges */
+    guint64 held;  /* bytes */
+} BoxLoad;
 
 typedef struct Who {
     char *box, *agent, *task, *squad;
@@ -106,7 +115,8 @@ typedef struct Exchange {
     const Route *route;
     char *query;
     Ask *ask;
-    guint64 held; /* bytes of ours in gate->held */
+    guint64 held;   /* bytes of ours in gate->held */
+    gint64 body_us; /* when its body was asked for */
     GByteArray *incoming;
 
     Provider *provider; /* a reference */
@@ -139,8 +149,10 @@ void exchange_unref(Exchange *x);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Exchange, exchange_unref)
 /* Answers with an error and ends it. */
 void exchange_refuse(Exchange *x, Fault fault, const char *fmt, ...) G_GNUC_PRINTF(3, 4);
+void exchange_refuse_busy(Exchange *x); /* exchange_hold_bytes() said no */
 void exchange_end(Exchange *x);
-bool exchange_hold_bytes(Exchange *x, size_t n); /* false: the gate has no room */
+bool exchange_hold_bytes(Exchange *x, size_t n); /* false: the gate, or the box, has no room */
+void exchange_drop_bytes(Exchange *x, size_t n);
 void gate_respond_fault(HttpRequest *request, Dialect dialect, Fault fault, const char *message);
 
 void exchange_start(Exchange *x);

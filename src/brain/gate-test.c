@@ -35,7 +35,7 @@ make_result(GateTest *test)
 {
     size_t n;
     const guint8 *bytes = buf_peek(&test->body, &n);
-    g_autoptr(Json) answer = n > 0 ? json_decode_foreign(bytes, n, NULL) : NULL;
+    g_autoptr(Json) answer = n > 0 ? json_decode_foreign(bytes, n, USAGE_VALUES_MAX, NULL, NULL) : NULL;
     gint64 ms = (clock_mono_us() - test->began_us) / 1000;
 
     return json_pack("{s:I, s:I}", "models", (json_int_t)json_array_size(json_object_get(answer, "data")),

@@ -37,6 +37,7 @@ gate_new(const GateSpec *spec)
     gate->may_tell = spec->may_tell;
     gate->ctx = spec->ctx;
     gate->times = (GateTimes){
+        .body_ms = or_default(t->body_ms, GATE_BODY_MS),
         .connect_ms = or_default(t->connect_ms, GATE_CONNECT_MS),
         .first_byte_ms = or_default(t->first_byte_ms, GATE_FIRST_BYTE_MS),
         .idle_ms = or_default(t->idle_ms, GATE_IDLE_MS),
@@ -46,7 +47,7 @@ gate_new(const GateSpec *spec)
     gate->client = http_client_new(NULL);
     http_client_allow(gate->client, GATE_CONNECTIONS_MAX, GATE_CONNECTIONS_MAX);
     gate->slots = g_ptr_array_new_with_free_func(slot_free);
-    gate->streams = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    gate->loads = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     return gate;
 }
 
@@ -67,7 +68,7 @@ gate_free(Gate *gate)
         gate_test_free(gate->tests.head->data);
     http_client_free(gate->client);
     g_ptr_array_unref(gate->slots);
-    g_hash_table_unref(gate->streams);
+    g_hash_table_unref(gate->loads);
     g_free(gate->recordings);
     g_free(gate);
 }
@@ -200,7 +201,7 @@ gate_handle(Gate *gate, HttpRequest *request, const GateCaller *caller)
     Dialect dialect;
     Fault fault;
     const Route *route = route_find(request, &dialect, &fault, &message);
-    guint streams = GPOINTER_TO_UINT(g_hash_table_lookup(gate->streams, caller->box));
+    const BoxLoad *load = g_hash_table_lookup(gate->loads, caller->box);
 
     if (route == NULL) {
         gate_respond_fault(request, dialect, fault, message);
@@ -211,9 +212,9 @@ gate_handle(Gate *gate, HttpRequest *request, const GateCaller *caller)
                            "what was used cannot be written down at the moment, so no call is made");
         return;
     }
-    if (streams >= GATE_STREAMS_PER_BOX) {
+    if (load != NULL && load->streams >= GATE_STREAMS_PER_BOX) {
         g_autofree char *text = g_strdup_printf("this box has %u model calls under way, which is the most",
-                                                streams);
+                                                load->streams);
 
         gate_respond_fault(request, dialect, FAULT_RATE, text);
         return;

@@ -29,6 +29,7 @@ enum {
 
 /* 0: as gate-private.h has it. */
 typedef struct GateTimes {
+    guint body_ms;                   /* of the request; a long one has more */
     guint connect_ms, first_byte_ms; /* of the provider */
     guint idle_ms;                   /* without a byte of its answer */
     guint total_ms;

@@ -5,6 +5,8 @@
 
 #include "base/err.h"
 #include "base/path.h"
+#include "brain/ask.h"
+#include "brain/usage.h"
 
 enum { FILE_MODE = 0600 };
 
@@ -48,7 +50,8 @@ recording_encode(const Tape *tape, const RecordingLabel *label)
         object = json_pack("{s:i, s:s, s:s?, s:s, s:i, s:b, s:o}", "version", RECORDING_VERSION, "provider",
                            label->provider, "model", label->model, "path", label->path, "status",
                            tape->status, "stream", (int)tape->is_stream, "pieces", pieces);
-    Json *request = label->request != NULL ? json_decode_foreign(label->request, strlen(label->request), NULL)
+    Json *request = label->request != NULL ? json_decode_foreign(label->request, strlen(label->request),
+                                                                 ASK_VALUES_MAX, NULL, NULL)
                                            : json_object();
 
     json_object_set_new(object, "request", request);
@@ -100,7 +103,7 @@ recording_decode(const char *text, size_t n, GError **error)
         {"pieces", JSON_KIND_ARRAY, &pieces, true, 0, TAPE_PIECES_MAX},
         {NULL},
     };
-    g_autoptr(Json) object = json_decode_foreign(text, n, error);
+    g_autoptr(Json) object = json_decode_foreign(text, n, USAGE_VALUES_MAX, NULL, error);
 
     if (object == NULL || !json_read(object, fields, error))
         return NULL;

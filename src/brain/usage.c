@@ -169,7 +169,8 @@ on_event(const SseEvent *event, void *data)
         r->complete = true;
         return;
     }
-    g_autoptr(Json) object = json_decode_foreign(event->data, event->data_len, &r->error);
+    g_autoptr(Json)
+        object = json_decode_foreign(event->data, event->data_len, USAGE_VALUES_MAX, NULL, &r->error);
     if (object == NULL)
         return;
     if (r->dialect == DIALECT_ANTHROPIC)
@@ -251,7 +252,9 @@ usage_reader_last_is_extra(const UsageReader *reader)
 static void
 read_body(UsageReader *r)
 {
-    g_autoptr(Json) answer = r->body != NULL ? json_decode_foreign(r->body->str, r->body->len, NULL) : NULL;
+    g_autoptr(Json) answer = r->body != NULL ? json_decode_foreign(r->body->str, r->body->len,
+                                                                   USAGE_VALUES_MAX, NULL, NULL)
+                                             : NULL;
 
     r->has_input = r->has_output = answer != NULL && usage_of_answer(r->dialect, answer, &r->seen);
 }

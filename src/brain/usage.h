@@ -20,6 +20,7 @@ typedef struct UsageReader UsageReader;
 enum {
     USAGE_LINE_MAX = 4 * 1024 * 1024, /* an event of a stream; longer: ERR_LIMIT */
     USAGE_BODY_MAX = 8 * 1024 * 1024,
+    USAGE_VALUES_MAX = 4 * 1024 * 1024, /* of an answer: many embeddings are many numbers */
 };
 
 UsageReader *usage_reader_new(Dialect dialect, bool stream);

@@ -10,12 +10,18 @@ enum {
     JSON_DIGITS = 15, /* as many as every double keeps: 0.1 stays 0.1 */
 };
 
+typedef struct Bounds {
+    size_t depth, values;
+    size_t flags; /* jansson's */
+} Bounds;
+
 /* jansson's own limit (2,048) protects its stack; ours protects every later walk over the
- * tree.  Brackets inside strings do not count. */
+ * tree.  A value is the first of all, the first after a bracket, or comes after a comma, so there
+ * are no more of them than that.  What stands in strings does not count. */
 static bool
-check_depth(const char *text, size_t len, GError **error)
+check_bounds(const char *text, size_t len, const Bounds *bounds, size_t *ret_values, GError **error)
 {
-    size_t depth = 0;
+    size_t depth = 0, values = 1;
     bool in_string = false;
 
     for (size_t i = 0; i < len; i++) {
@@ -29,23 +35,29 @@ check_depth(const char *text, size_t len, GError **error)
         } else if (c == '"') {
             in_string = true;
         } else if (c == '[' || c == '{') {
-            if (++depth > JSON_DEPTH_MAX)
-                return err_set(error, ERR_INVALID, "JSON is nested deeper than %d levels", JSON_DEPTH_MAX);
+            values++;
+            if (++depth > bounds->depth)
+                return err_set(error, ERR_INVALID, "JSON is nested deeper than %zu levels", bounds->depth);
+        } else if (c == ',') {
+            values++;
         } else if ((c == ']' || c == '}') && depth > 0) {
             depth--;
         }
     }
+    if (values > bounds->values)
+        return err_set(error, ERR_LIMIT, "JSON has more than %zu values", bounds->values);
+    *ret_values = values;
     return true;
 }
 
 static Json *
-decode(const void *text, size_t len, size_t flags, GError **error)
+decode(const void *text, size_t len, const Bounds *bounds, size_t *ret_values, GError **error)
 {
     json_error_t e;
 
-    if (!check_depth(text, len, error))
+    if (!check_bounds(text, len, bounds, ret_values, error))
         return NULL;
-    Json *value = json_loadb(text, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | flags, &e);
+    Json *value = json_loadb(text, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | bounds->flags, &e);
     if (value == NULL) {
         /* jansson quotes the input, and may do so in the middle of a character. */
         g_autofree char *why = g_utf8_make_valid(e.text, -1);
@@ -58,13 +70,19 @@ decode(const void *text, size_t len, size_t flags, GError **error)
 Json *
 json_decode(const void *text, size_t len, GError **error)
 {
-    return decode(text, len, 0, error);
+    const Bounds bounds = {.depth = JSON_DEPTH_MAX, .values = G_MAXSIZE};
+    size_t values;
+
+    return decode(text, len, &bounds, &values, error);
 }
 
 Json *
-json_decode_foreign(const void *text, size_t len, GError **error)
+json_decode_foreign(const void *text, size_t len, size_t values_max, size_t *ret_values, GError **error)
 {
-    return decode(text, len, JSON_ALLOW_NUL, error);
+    const Bounds bounds = {.depth = JSON_FOREIGN_DEPTH_MAX, .values = values_max, .flags = JSON_ALLOW_NUL};
+    size_t values;
+
+    return decode(text, len, &bounds, ret_values != NULL ? ret_values : &values, error);
 }
 
 char *

@@ -6,15 +6,18 @@
 
 /* Strict JSON over jansson: one value, valid UTF-8, no duplicate keys, at most
  * JSON_DEPTH_MAX levels.  The size was bounded by whoever read the bytes. */
-enum { JSON_DEPTH_MAX = 128 };
+enum { JSON_DEPTH_MAX = 128, JSON_FOREIGN_DEPTH_MAX = 64 };
 
 typedef json_t Json;
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Json, json_decref)
 
 Json *json_decode(const void *text, size_t len, GError **error);
 /* The same for text that is only passed on: strings may have NUL characters in them, which C
- * strings taken from the tree hide. */
-Json *json_decode_foreign(const void *text, size_t len, GError **error);
+ * strings taken from the tree hide.  At most JSON_FOREIGN_DEPTH_MAX levels and `values_max` values
+ * (ERR_LIMIT): one of three bytes takes hundreds in memory.  `*ret_values`, unless NULL, is how
+ * many there are at most. */
+Json *
+json_decode_foreign(const void *text, size_t len, size_t values_max, size_t *ret_values, GError **error);
 /* Compact, members in the order they were added; never NULL. */
 char *json_encode(const Json *value);
 

@@ -24,8 +24,11 @@ static void
 on_request(HttpRequest *request, void *data)
 {
     GateFixture *g = data;
-    const GateCaller caller = {
-        .box = FIXTURE_BOX, .agent = "coder-1", .task = "task-1", .squad = "squad-1", .breaker = g->breaker};
+    const GateCaller caller = {.box = g->box != NULL ? g->box : FIXTURE_BOX,
+                               .agent = "coder-1",
+                               .task = "task-1",
+                               .squad = "squad-1",
+                               .breaker = g->breaker};
 
     if (gate_owns(http_request_path(request)))
         gate_handle(g->gate, request, &caller);

@@ -12,6 +12,7 @@ typedef struct GateFixture {
     Gate *gate;
     GPtrArray *facts; /* Json, as told */
     bool log_is_full;
+    const char *box;  /* who asks; NULL: FIXTURE_BOX */
     char *recordings; /* a folder of the test's; NULL: none */
 } GateFixture;
 

@@ -113,6 +113,34 @@ test_depth(void)
     check_bad(brackets, 5000);
 }
 
+/* What is only passed on: as many values as were said, and fewer levels. */
+static void
+test_foreign(void)
+{
+    static const struct {
+        const char *text;
+        size_t values; /* at most */
+    } cases[] = {
+        {"1", 1}, {"\"[,{,\"", 1}, {"[1,2]", 3}, {"{\"a\":{},\"b\":[]}", 5}, {"[\"\\\",\",[1,[2]]]", 6},
+    };
+    g_autofree char *deep = g_strnfill(2 * JSON_FOREIGN_DEPTH_MAX + 2, ']');
+
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        size_t n = strlen(cases[i].text), values = 0;
+        g_autoptr(GError) error = NULL;
+        g_autoptr(Json) fits = json_decode_foreign(cases[i].text, n, cases[i].values, &values, NULL);
+
+        g_assert_nonnull(fits);
+        g_assert_cmpuint(values, ==, cases[i].values);
+        g_assert_null(json_decode_foreign(cases[i].text, n, cases[i].values - 1, NULL, &error));
+        g_assert_error(error, ERR_DOMAIN, ERR_LIMIT);
+    }
+    memset(deep, '[', JSON_FOREIGN_DEPTH_MAX + 1);
+    g_assert_null(json_decode_foreign(deep, strlen(deep), 1000, NULL, NULL));
+    g_autoptr(Json) flatter = json_decode_foreign(deep + 1, strlen(deep) - 2, 1000, NULL, NULL);
+    g_assert_nonnull(flatter);
+}
+
 /* Whatever is wrong with the text, the message can be put into an answer. */
 static void
 test_messages_are_text(void)
@@ -290,6 +318,7 @@ main(int argc, char **argv)
     g_test_add_func("/json/decode/bad", test_decode_bad);
     g_test_add_func("/json/decode/messages", test_messages_are_text);
     g_test_add_func("/json/depth", test_depth);
+    g_test_add_func("/json/foreign", test_foreign);
     g_test_add_func("/json/read/good", test_read_good);
     g_test_add_func("/json/read/bad", test_read_bad);
     g_test_add_func("/json/read/nul", test_read_nul);
