@@ -57,21 +57,30 @@ read_count(Json *body, const char *name, guint64 *ret, GError **error)
     return true;
 }
 
-/* How much the answer may cost at most: the client's own bound, for each of its choices. */
+/* How much the answer may cost at most: the client's own bound, for each of its choices.  Of
+ * several the highest: which one a provider obeys is its own business. */
 static bool
 read_bounds(Ask *ask, GError **error)
 {
     static const char *const names[] = {"max_tokens", "max_completion_tokens", "max_output_tokens"};
-    guint64 choices = 1;
+    guint64 most = 0, choices = 1;
+    bool is_bound = false;
 
-    ask->max_output = ask->route->streams ? ASK_OUTPUT_DEFAULT : 0;
     for (size_t i = 0; i < G_N_ELEMENTS(names); i++) {
-        if (!read_count(ask->body, names[i], &ask->max_output, error))
+        guint64 count = G_MAXUINT64;
+
+        if (!read_count(ask->body, names[i], &count, error))
             return false;
+        if (count == G_MAXUINT64)
+            continue;
+        is_bound = true;
+        most = MAX(most, count);
     }
     if (!read_count(ask->body, "n", &choices, error))
         return false;
-    ask->max_output *= MAX(choices, 1);
+    if (!is_bound)
+        most = ask->route->streams ? ASK_OUTPUT_DEFAULT : 0;
+    ask->max_output = most * MAX(choices, 1);
     return true;
 }
 
