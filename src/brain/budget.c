@@ -137,6 +137,13 @@ check_bounds(const char *scope, const Bound *bounds, guint n, GError **error)
     return true;
 }
 
+static Bound
+bound_of_rate(Scope *s)
+{
+    return (Bound){s->bounds.calls_per_min, window_sum(&s->minute_calls, MINUTE_S), 1, "calls a minute",
+                   true};
+}
+
 static bool
 check_scope(const char *name, Scope *s, guint64 tokens, guint64 microusd, GError **error)
 {
@@ -145,7 +152,7 @@ check_scope(const char *name, Scope *s, guint64 tokens, guint64 microusd, GError
         {b->calls, s->spent.calls + s->held.calls, 1, "calls", false},
         {b->tokens, s->spent.tokens + s->held.tokens, tokens, "tokens", false},
         {b->microusd, s->spent.microusd + s->held.microusd, microusd, "micro-dollars", false},
-        {b->calls_per_min, window_sum(&s->minute_calls, MINUTE_S), 1, "calls a minute", true},
+        bound_of_rate(s),
         {b->tokens_per_min, window_sum(&s->minute_tokens, MINUTE_S) + s->held.tokens, tokens,
          "tokens a minute", true},
         {b->microusd_per_hour, window_sum(&s->hour_microusd, HOUR_S) + s->held.microusd, microusd,
@@ -203,6 +210,39 @@ budgets_hold(Budgets *budgets, const char *const *scopes, guint64 tokens, guint6
             *ret_warned = *name;
     }
     return hold;
+}
+
+const char *
+budgets_in_money(Budgets *budgets, const char *const *scopes)
+{
+    for (const char *const *name = scopes; *name != NULL; name++) {
+        const Scope *s = g_hash_table_lookup(budgets->scopes, *name);
+
+        if (s != NULL && (s->bounds.microusd > 0 || s->bounds.microusd_per_hour > 0))
+            return *name;
+    }
+    return NULL;
+}
+
+bool
+budgets_count_call(Budgets *budgets, const char *const *scopes, GError **error)
+{
+    for (const char *const *name = scopes; *name != NULL; name++) {
+        Scope *s = g_hash_table_lookup(budgets->scopes, *name);
+
+        if (s == NULL)
+            continue;
+        const Bound bound = bound_of_rate(s);
+        if (!check_bounds(*name, &bound, 1, error))
+            return false;
+    }
+    for (const char *const *name = scopes; *name != NULL; name++) {
+        Scope *s = g_hash_table_lookup(budgets->scopes, *name);
+
+        if (s != NULL)
+            window_add(&s->minute_calls, MINUTE_S, 1);
+    }
+    return true;
 }
 
 /* ---- after it ---- */

@@ -37,6 +37,10 @@ typedef struct BudgetHold BudgetHold;
  * the first time, else NULL. */
 BudgetHold *budgets_hold(Budgets *budgets, const char *const *scopes, guint64 tokens, guint64 microusd,
                          const char **ret_warned, GError **error);
+/* One of `scopes` whose bounds are in money; NULL: none. */
+const char *budgets_in_money(Budgets *budgets, const char *const *scopes);
+/* A call that nobody pays for, which counts for the calls a minute alone; ERR_UNAVAILABLE. */
+bool budgets_count_call(Budgets *budgets, const char *const *scopes, GError **error);
 void budgets_settle(BudgetHold *hold, const Usage *usage, guint64 microusd); /* frees it */
 void budgets_release(BudgetHold *hold);                                      /* nothing was charged */
 

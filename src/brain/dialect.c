@@ -26,6 +26,7 @@ static const struct {
     [FAULT_ENCODING] = {415, false, "encoding_refused", {"invalid_request_error", "invalid_request_error"}},
     [FAULT_MODEL] = {404, false, "model_not_found", {"invalid_request_error", "not_found_error"}},
     [FAULT_BUDGET] = {402, false, "budget_exceeded", {"insufficient_quota", "billing_error"}},
+    [FAULT_PRICE] = {402, false, "price_unknown", {"insufficient_quota", "billing_error"}},
     [FAULT_RATE] = {429, true, "rate_exceeded", {"rate_limit_error", "rate_limit_error"}},
     [FAULT_LOOP] = {403, false, "loop_broken", {"permission_error", "permission_error"}},
     [FAULT_BUSY] = {503, true, "gateway_busy", {"server_error", "overloaded_error"}},

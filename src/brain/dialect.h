@@ -20,6 +20,7 @@ typedef enum Fault {
     FAULT_ENCODING,
     FAULT_MODEL,
     FAULT_BUDGET,
+    FAULT_PRICE, /* a budget in money, and nobody knows what the model costs */
     FAULT_RATE,
     FAULT_LOOP,
     FAULT_BUSY, /* of ours: the log is full, too many bytes are held */

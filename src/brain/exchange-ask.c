@@ -42,7 +42,7 @@ pass_circuit(Exchange *x)
 }
 
 static void
-name_scopes(const Exchange *x, char *names[BUDGET_SCOPES_PER_CALL + 1])
+name_scopes(const Exchange *x, char **names)
 {
     const struct {
         const char *prefix, *value;
@@ -58,29 +58,55 @@ name_scopes(const Exchange *x, char *names[BUDGET_SCOPES_PER_CALL + 1])
     names[n] = NULL;
 }
 
+/* What costs an unknown sum cannot be held to a budget in money. */
 static bool
-hold_budget(Exchange *x)
+pass_price(Exchange *x, const char *const *scopes, bool is_known)
+{
+    const char *scope = budgets_in_money(x->gate->budgets, scopes);
+
+    if (is_known || scope == NULL || x->script != NULL || provider_tape(x->provider) == TAPE_REPLAY)
+        return true;
+    exchange_refuse(x, FAULT_PRICE,
+                    "the budget of %s is in money, and nobody knows what the model '%s' of the provider '%s' "
+                    "costs: its operator can add a row for it to prices.yaml in the home of Coop",
+                    scope, x->model, provider_name(x->provider));
+    return false;
+}
+
+static bool
+hold_scopes(Exchange *x, const char *const *scopes)
 {
     Usage most = {.input_tokens = x->ask->bytes / USAGE_BYTES_PER_TOKEN, .output_tokens = x->ask->max_output};
-    char *scopes[BUDGET_SCOPES_PER_CALL + 1];
     const char *warned = NULL;
-    bool known;
-
-    if (!x->route->metered)
-        return true;
     g_autoptr(GError) error = NULL;
-    name_scopes(x, scopes);
-    x->hold = budgets_hold(x->gate->budgets, (const char *const *)scopes,
-                           most.input_tokens + most.output_tokens, exchange_cost(x, &most, &known), &warned,
-                           &error);
+    bool known;
+    guint64 microusd = exchange_cost(x, &most, &known);
+
+    if (!pass_price(x, scopes, known))
+        return false;
+    x->hold = budgets_hold(x->gate->budgets, scopes, most.input_tokens + most.output_tokens, microusd,
+                           &warned, &error);
     if (warned != NULL)
         exchange_tell_budget(x, "budget.warned", warned, NULL);
-    for (guint i = 0; scopes[i] != NULL; i++)
-        g_free(scopes[i]);
     if (x->hold != NULL)
         return true;
     exchange_tell_budget(x, "budget.exceeded", NULL, error->message);
     exchange_refuse(x, err_kind(error) == ERR_LIMIT ? FAULT_BUDGET : FAULT_RATE, "%s", error->message);
+    return false;
+}
+
+static bool
+hold_budget(Exchange *x)
+{
+    g_auto(GStrv) scopes = g_new0(char *, BUDGET_SCOPES_PER_CALL + 1);
+    g_autoptr(GError) error = NULL;
+
+    name_scopes(x, scopes);
+    if (x->route->metered)
+        return hold_scopes(x, (const char *const *)scopes);
+    if (budgets_count_call(x->gate->budgets, (const char *const *)scopes, &error))
+        return true;
+    exchange_refuse(x, FAULT_RATE, "%s", error->message);
     return false;
 }
 

@@ -102,6 +102,84 @@ test_trickle(void)
     gate_fixture_clear(&g);
 }
 
+/* ---- money ---- */
+
+static void
+test_price_unknown(void)
+{
+    static const char asks[][80] = {"{\"model\":\"nobody-knows\",\"messages\":[]}",
+                                    "{\"model\":\"nobody-knows\",\"messages\":[],\"seed\":1}"};
+    static const BudgetBounds in_money[] = {{.microusd = 1000 * 1000}, {.microusd_per_hour = 1000 * 1000}};
+    static const char script[] = "conversations:\n  - turns:\n      - text: hi\n";
+    GateWorld w;
+
+    gate_world_init(&w, "openai");
+    w.u.answer = GATE_CHAT_ANSWER;
+    budgets_set(w.g.budgets, "box:" FIXTURE_BOX, &(BudgetBounds){.tokens = 1000 * 1000}, NULL);
+    g_autofree char *in_tokens = gate_post(&w.g, GATE_CHAT, "", asks[0]);
+    g_assert_cmpint(answer_status(in_tokens), ==, 200);
+    for (size_t i = 0; i < G_N_ELEMENTS(in_money); i++) {
+        budgets_set(w.g.budgets, "task:task-1", &in_money[i], NULL);
+        g_autofree char *refused = gate_post(&w.g, GATE_CHAT, "", asks[i]);
+
+        g_assert_cmpint(answer_status(refused), ==, 402);
+        g_assert_nonnull(strstr(refused, "\"price_unknown\""));
+        g_assert_nonnull(strstr(refused, "prices.yaml"));
+        g_assert_nonnull(strstr(refused, "task:task-1"));
+    }
+    g_autofree char *known = gate_post(&w.g, GATE_CHAT, "", GATE_ASK);
+    g_assert_cmpint(answer_status(known), ==, 200);
+    g_assert_cmpuint(w.u.calls, ==, 2);
+    /* A script costs nothing. */
+    gate_fixture_provider(&w.g, "{\"name\":\"s\",\"kind\":\"script\"}", script);
+    g_autofree char *scripted = gate_post(&w.g, GATE_CHAT, "", "{\"model\":\"s/any\",\"messages\":[]}");
+    g_assert_cmpint(answer_status(scripted), ==, 200);
+    gate_world_clear(&w);
+}
+
+/* Which of its bounds a provider obeys, the gate does not know. */
+static void
+test_highest_bound(void)
+{
+    static const char *const asks[] = {
+        "{\"model\":\"m\",\"messages\":[],\"max_tokens\":100000,\"max_completion_tokens\":1}",
+        "{\"model\":\"m\",\"messages\":[],\"max_completion_tokens\":100000,\"max_output_tokens\":1}",
+        "{\"model\":\"m\",\"messages\":[],\"max_output_tokens\":100000,\"max_tokens\":1}",
+    };
+    GateWorld w;
+
+    gate_world_init(&w, "openai");
+    w.u.answer = GATE_CHAT_ANSWER;
+    budgets_set(w.g.budgets, "all", &(BudgetBounds){.tokens = 10 * 1000}, NULL);
+    for (size_t i = 0; i < G_N_ELEMENTS(asks); i++) {
+        g_autofree char *answer = gate_post(&w.g, GATE_CHAT, "", asks[i]);
+
+        g_assert_cmpint(answer_status(answer), ==, 402);
+    }
+    g_autofree char *small = gate_post(&w.g, GATE_CHAT, "",
+                                       "{\"model\":\"m\",\"messages\":[],\"max_tokens\":1}");
+    g_assert_cmpint(answer_status(small), ==, 200);
+    gate_world_clear(&w);
+}
+
+/* What costs nothing can be asked for without end, but not at any rate. */
+static void
+test_rate_of_free(void)
+{
+    GateWorld w;
+
+    gate_world_init(&w, "openai");
+    w.u.answer = "{\"data\":[]}";
+    budgets_set(w.g.budgets, "all", &(BudgetBounds){.calls_per_min = 2, .calls = 1}, NULL);
+    for (guint i = 0; i < 3; i++) {
+        g_autofree char *answer = gate_get(&w.g, "/openai/v1/models");
+
+        g_assert_cmpint(answer_status(answer), ==, i < 2 ? 200 : 429);
+    }
+    g_assert_cmpuint(w.u.calls, ==, 2);
+    gate_world_clear(&w);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -109,5 +187,8 @@ main(int argc, char **argv)
     g_test_add_func("/gate/bounds/values", test_values);
     g_test_add_func("/gate/bounds/held-per-box", test_held_per_box);
     g_test_add_func("/gate/bounds/trickle", test_trickle);
+    g_test_add_func("/gate/bounds/price-unknown", test_price_unknown);
+    g_test_add_func("/gate/bounds/highest-bound", test_highest_bound);
+    g_test_add_func("/gate/bounds/rate-of-free", test_rate_of_free);
     return g_test_run();
 }
