@@ -48,6 +48,17 @@ check_members(Json *body, GError **error)
  * "source": {"type": "file"}}, and the parts of a tool's result. */
 static bool check_parts(Json *parts, GError **error);
 
+/* An item of the responses API that is named, not said: its type may be left out. */
+static bool
+is_reference(Json *part, const char *type)
+{
+    if (!is_set(json_object_get(part, "id")))
+        return false;
+    if (type != NULL)
+        return strcmp(type, "image_generation_call") == 0 && !is_set(json_object_get(part, "result"));
+    return !is_set(json_object_get(part, "role"));
+}
+
 static bool
 check_part(Json *part, GError **error)
 {
@@ -63,6 +74,8 @@ check_part(Json *part, GError **error)
             (source_type != NULL && strcmp(source_type, "file") == 0))
             return refuse(error, "file_id", "send the file's content itself");
     }
+    if (is_set(json_object_get(part, "container_id")))
+        return refuse(error, "container_id", "a container outlives the request");
     return check_parts(json_object_get(part, "content"), error) &&
            check_parts(json_object_get(part, "output"), error);
 }
@@ -73,12 +86,28 @@ check_parts(Json *parts, GError **error)
     size_t i;
     Json *part;
 
+    if (json_is_object(parts))
+        return check_part(parts, error);
     json_array_foreach(parts, i, part)
     {
         if (json_is_object(part) && !check_part(part, error))
             return false;
     }
     return true;
+}
+
+static bool
+check_items(Json *input, GError **error)
+{
+    size_t i;
+    Json *item;
+
+    json_array_foreach(input, i, item)
+    {
+        if (is_reference(item, json_string_value(json_object_get(item, "type"))))
+            return refuse(error, "id", "it names something kept at the provider");
+    }
+    return check_parts(input, error);
 }
 
 /* An earlier answer's sound, by its id. */
@@ -96,24 +125,60 @@ check_audio(Json *messages, GError **error)
     return true;
 }
 
+/* A tool's settings, at whatever depth; its schema is the box's own. */
+static const struct {
+    const char *member, *why;
+} refused_settings[] = {
+    {"container", "a container outlives the request"},
+    {"container_id", "a container outlives the request"},
+    {"file_id", "send the file's content itself"},
+    {"file_ids", "send the files' content itself"},
+    {"vector_store_ids", "a vector store outlives the request"},
+};
+
 static bool
-check_tools(Json *tools, GError **error)
+is_schema(const char *member)
 {
+    return strcmp(member, "parameters") == 0 || strcmp(member, "input_schema") == 0;
+}
+
+static bool
+check_type(const char *type, GError **error)
+{
+    if (type == NULL)
+        return true;
+    if (strcmp(type, "file_search") == 0)
+        return refuse(error, type, "a vector store outlives the request");
+    if (strcmp(type, "mcp") == 0)
+        return refuse(error, type, "the provider would call servers that the door does not judge");
+    if (g_str_has_prefix(type, "container_"))
+        return refuse(error, type, "a container outlives the request");
+    return true;
+}
+
+/* As deep as the body is, which json_decode_foreign() bounds. */
+static bool
+check_settings(Json *value, GError **error)
+{
+    const char *member;
+    Json *inner;
     size_t i;
-    Json *tool;
 
-    json_array_foreach(tools, i, tool)
+    json_array_foreach(value, i, inner)
     {
-        const char *type = json_string_value(json_object_get(tool, "type"));
-
-        if (type == NULL)
-            continue;
-        if (strcmp(type, "file_search") == 0)
-            return refuse(error, type, "a vector store outlives the request");
-        if (strcmp(type, "mcp") == 0)
-            return refuse(error, type, "the provider would call servers that the door does not judge");
-        if (json_is_string(json_object_get(tool, "container")))
-            return refuse(error, "container", "a container outlives the request");
+        if (!check_settings(inner, error))
+            return false;
+    }
+    if (!check_type(json_string_value(json_object_get(value, "type")), error))
+        return false;
+    for (i = 0; i < G_N_ELEMENTS(refused_settings); i++) {
+        if (is_set(json_object_get(value, refused_settings[i].member)))
+            return refuse(error, refused_settings[i].member, refused_settings[i].why);
+    }
+    json_object_foreach(value, member, inner)
+    {
+        if (!is_schema(member) && !check_settings(inner, error))
+            return false;
     }
     return true;
 }
@@ -126,7 +191,7 @@ ask_check_state(RouteKind kind, Json *body, GError **error)
         return true;
     return check_members(body, error) && check_audio(json_object_get(body, "messages"), error) &&
            check_parts(json_object_get(body, "messages"), error) &&
-           check_parts(json_object_get(body, "input"), error) &&
+           check_items(json_object_get(body, "input"), error) &&
            check_parts(json_object_get(body, "system"), error) &&
-           check_tools(json_object_get(body, "tools"), error);
+           check_settings(json_object_get(body, "tools"), error);
 }

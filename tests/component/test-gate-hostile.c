@@ -427,6 +427,21 @@ test_l11_state(void)
          "{\"model\":\"m\",\"input\":\"a\",\"tools\":[{\"type\":\"mcp\",\"server_url\":\"https://a\"}]}"},
         {GATE_RESPONSES, "{\"model\":\"m\",\"input\":\"a\",\"tools\":[{\"type\":\"code_interpreter\","
                          "\"container\":\"cntr_1\"}]}"},
+        {GATE_RESPONSES, "{\"model\":\"m\",\"input\":\"a\",\"tools\":[{\"type\":\"code_interpreter\","
+                         "\"container\":{\"type\":\"auto\"}}]}"},
+        {GATE_RESPONSES, "{\"model\":\"m\",\"input\":\"a\",\"tools\":[{\"container\":\"cntr_1\"}]}"},
+        {GATE_RESPONSES, "{\"model\":\"m\",\"input\":\"a\",\"tools\":[{\"type\":\"shell\",\"environment\":"
+                         "{\"type\":\"container_reference\",\"container_id\":\"cntr_1\"}}]}"},
+        {GATE_RESPONSES, "{\"model\":\"m\",\"input\":\"a\",\"tools\":[{\"type\":\"x\",\"y\":[{\"file_ids\":"
+                         "[\"file-1\"]}]}]}"},
+        {GATE_RESPONSES, "{\"model\":\"m\",\"input\":\"a\",\"tools\":[{\"type\":\"image_generation\","
+                         "\"input_image_mask\":{\"file_id\":\"file-1\"}}]}"},
+        {GATE_RESPONSES, "{\"model\":\"m\",\"input\":[{\"type\":\"computer_call_output\",\"output\":"
+                         "{\"type\":\"computer_screenshot\",\"file_id\":\"file-1\"}}]}"},
+        {GATE_RESPONSES, "{\"model\":\"m\",\"input\":[{\"id\":\"msg_1\"}]}"},
+        {GATE_RESPONSES, "{\"model\":\"m\",\"input\":[{\"id\":\"msg_1\",\"type\":null}]}"},
+        {GATE_RESPONSES,
+         "{\"model\":\"m\",\"input\":[{\"type\":\"image_generation_call\",\"id\":\"ig_1\"}]}"},
         {GATE_CHAT, "{\"model\":\"m\",\"messages\":[],\"store\":true}"},
         {GATE_CHAT,
          "{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"file\",\"file\":"
@@ -455,6 +470,10 @@ test_l11_state(void)
     static const struct {
         const char *path, *body;
     } allowed[] = {
+        {GATE_RESPONSES, "{\"model\":\"m\",\"input\":[{\"id\":\"msg_1\",\"type\":\"message\",\"role\":"
+                         "\"assistant\",\"content\":[]},{\"id\":\"msg_2\",\"role\":\"user\",\"content\":"
+                         "\"a\"}],\"tools\":[{\"type\":\"function\",\"name\":\"f\",\"parameters\":"
+                         "{\"properties\":{\"container\":{},\"file_ids\":{\"type\":\"mcp\"}}}}]}"},
         {GATE_RESPONSES, "{\"model\":\"m\",\"input\":\"a\",\"store\":false,\"previous_response_id\":null}"},
         {GATE_CHAT,
          "{\"model\":\"m\",\"messages\":[],\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"f\","
