@@ -55,6 +55,12 @@ configure(uint32_t number, int image_fd, char ret_path[DEVICE_PATH_MAX + 1], int
     return 0;
 }
 
+DeviceOutcome
+device_lease_unused(const DeviceLease *lease)
+{
+    return lease->fresh ? DEVICE_NOT_MADE : DEVICE_UNTOUCHED;
+}
+
 static int
 attach_leased(int control, const DeviceLease *lease, int image_fd, char *ret_path, int *ret_fd,
               DeviceOutcome *ret_outcome)
@@ -64,6 +70,7 @@ attach_leased(int control, const DeviceLease *lease, int image_fd, char *ret_pat
             *ret_outcome = DEVICE_STRANGE;
         return errno;
     }
+    *ret_outcome = DEVICE_UNTOUCHED;
     FAILPOINT("device-made");
     int error = configure(lease->number, image_fd, ret_path, ret_fd);
 
@@ -103,7 +110,7 @@ device_attach(const DeviceLease *lease, int image_fd, char ret_path[DEVICE_PATH_
 {
     autofd control = open_control();
 
-    *ret_outcome = DEVICE_UNTOUCHED;
+    *ret_outcome = device_lease_unused(lease);
     if (control < 0)
         return errno;
     if (lease->place >= 0 && attach_leased(control, lease, image_fd, ret_path, ret_fd, ret_outcome) == 0)

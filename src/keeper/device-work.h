@@ -18,13 +18,18 @@ typedef struct DeviceLease {
 
 /* What became of it. */
 typedef enum DeviceOutcome {
-    DEVICE_UNTOUCHED, /* it is as it was, or the kernel has no device of such a number */
+    DEVICE_UNKNOWN,   /* nobody has told */
+    DEVICE_UNTOUCHED, /* it is as it was */
+    DEVICE_NOT_MADE,  /* should there be one of its number, it is somebody else's */
     DEVICE_ATTACHED,
     DEVICE_STRANGE, /* somebody else made it first */
     DEVICE_BUSY,    /* somebody else uses it */
 } DeviceOutcome;
 
 enum { DEVICE_PATH_MAX = 31 };
+
+/* Of one that nothing was done with. */
+DeviceOutcome device_lease_unused(const DeviceLease *lease);
 
 /* Attaches the image to the leased device, or, if that cannot be had, to any that is free.  The
  * device frees itself with its last user; direct I/O, so that pages of the image are not cached

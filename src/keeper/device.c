@@ -73,15 +73,23 @@ write_down(const Devices *devices, int place, uint8_t ours)
     return pwrite(devices->fd, &ours, 1, place) == 1;
 }
 
-/* As the kernel has it; what is gone is struck out. */
+/* There is none of ours. */
+static PlaceState
+strike_out(const Devices *devices, int place)
+{
+    (void)write_down(devices, place, 0);
+    FAILPOINT("device-wiped");
+    return PLACE_NONE;
+}
+
+/* As the kernel has it; what is gone is struck out.  Only for one that may be ours: the kernel does
+ * not know who made it. */
 static PlaceState
 look(const Devices *devices, int place)
 {
     if (device_exists(number_of(devices, place)))
         return device_is_attached(number_of(devices, place)) ? PLACE_BUSY : PLACE_FREE;
-    (void)write_down(devices, place, 0);
-    FAILPOINT("device-wiped");
-    return PLACE_NONE;
+    return strike_out(devices, place);
 }
 
 /* The file has a byte for each place from the start: a full disk keeps nobody from writing one. */
@@ -172,11 +180,13 @@ devices_settle(Devices *devices, int place, DeviceOutcome outcome)
         return;
     devices->used_us = clock_mono_us();
     if (outcome == DEVICE_STRANGE) {
-        (void)write_down(devices, place, 0);
+        (void)strike_out(devices, place);
         devices->state[place] = PLACE_STRANGE;
-        return;
+    } else if (outcome == DEVICE_NOT_MADE) {
+        devices->state[place] = strike_out(devices, place);
+    } else {
+        devices->state[place] = look(devices, place);
     }
-    devices->state[place] = look(devices, place);
 }
 
 static void

@@ -125,7 +125,7 @@ disk_work_make(const DiskWork *work, DiskFds *ret_fds, DeviceOutcome *ret_outcom
     const char *name = work->kept[0] != '\0' ? work->kept : NULL;
     autofd image = -1;
 
-    *ret_outcome = DEVICE_UNTOUCHED;
+    *ret_outcome = device_lease_unused(&work->device);
     int error = name != NULL ? image_open(work->state_fd, name, &image) : ENOENT;
 
     if (error == ENOENT)

@@ -151,7 +151,7 @@ run_job(const Job *job, int socket)
     int keep[KEEP_MAX] = {STDERR_FILENO, socket, job->work.state_fd};
     int n = 3;
     DiskFds fds = no_fds;
-    DeviceOutcome outcome = DEVICE_UNTOUCHED;
+    DeviceOutcome outcome = DEVICE_UNKNOWN;
 
     if (job->work.dir_fd >= 0)
         keep[n++] = job->work.dir_fd;
@@ -289,7 +289,8 @@ job_start(Disks *disks, Job *job)
     if (pid < 0) {
         close_fd(&job->socket);
         if (job->kind == DISK_JOB_MAKE)
-            devices_settle(disks->spec.devices, job->work.device.place, DEVICE_UNTOUCHED);
+            devices_settle(disks->spec.devices, job->work.device.place,
+                           device_lease_unused(&job->work.device));
         errno = saved;
         return false;
     }

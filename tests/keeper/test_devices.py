@@ -18,12 +18,19 @@ NEVER = ['--device-idle', '3600']
 
 
 @contextlib.contextmanager
-def control():
-    fd = os.open('/dev/loop-control', os.O_RDWR | os.O_CLOEXEC)
-    try:
-        yield fd
-    finally:
-        os.close(fd)
+def stranger(number):
+    """A device that is not the keeper's."""
+    with open('/dev/loop-control', 'rb+', buffering=0) as control:
+        fcntl.ioctl(control, ADD, number)
+        try:
+            yield
+        finally:
+            with contextlib.suppress(OSError):
+                fcntl.ioctl(control, REMOVE, number)
+
+
+def first_number(keeper):
+    return boxes.DEVICE_FIRST + int(keeper.instance, 16) % boxes.DEVICE_RANGES * boxes.DEVICE_PLACES
 
 
 def untouched(keeper):
@@ -88,11 +95,10 @@ def test_an_end_leaves_none(make_keeper):
 def test_strangers_are_left_alone(make_keeper, folder):
     """A device in our range that we did not make, and one of ours that somebody else uses."""
     keeper = make_keeper(options=IDLE)
-    base = boxes.DEVICE_FIRST + int(keeper.instance, 16) % boxes.DEVICE_RANGES * boxes.DEVICE_PLACES
+    base = first_number(keeper)
     image = folder / 'image'
     image.write_bytes(bytes(boxes.MIB))
-    with control() as fd:
-        fcntl.ioctl(fd, ADD, base)
+    with stranger(base):
         try:
             keeper.kill_box(keeper.create())
             boxes.wait_until(lambda: boxes.devices_written_down(keeper), 'a device that is not ours in the list')
@@ -110,7 +116,20 @@ def test_strangers_are_left_alone(make_keeper, folder):
         finally:
             keeper.end()
             assert base in boxes.devices_of(keeper)
-            fcntl.ioctl(fd, REMOVE, base)
+
+
+def test_what_was_not_made_is_not_ours(make_keeper):
+    """The number that a disk was to have is somebody else's, and the disk fails before that shows."""
+    keeper = make_keeper(options=IDLE)
+    base = first_number(keeper)
+    box = boxes.new_id()
+    (keeper.state / 'kept' / f'{box}.img').mkdir()
+    with stranger(base):
+        assert keeper.call(CREATE, box, flags=boxes.KEEP_DISK)[0].verb == boxes.FAILED
+        boxes.wait_until(lambda: boxes.devices_written_down(keeper), 'a device that is not ours in the list')
+        assert boxes.devices_of(keeper) == [base]
+        assert keeper.end() == 0
+        assert boxes.devices_of(keeper) == [base]
 
 
 @needs_failpoints
