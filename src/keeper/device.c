@@ -35,6 +35,7 @@ typedef enum PlaceState {
     PLACE_BUSY,
     PLACE_REMOVING,
     PLACE_STRANGE,
+    PLACE_LEFT, /* at the end; still written down */
 } PlaceState;
 
 typedef struct Trimmer {
@@ -50,6 +51,7 @@ struct Devices {
     uint32_t base;
     uint8_t state[DEVICE_PLACES]; /* PlaceState */
     int64_t used_us;              /* when one was taken or given back */
+    bool ending;
     Trimmer trimmers[TRIMMERS_MAX];
 };
 
@@ -196,14 +198,19 @@ on_trimmed(void *ctx, uint32_t events)
     Devices *devices = trimmer->devices;
 
     loop_remove(devices->spec.loop, &trimmer->watch);
-    (void)fork_reap(trimmer->pidfd);
+    bool removed = fork_reap(trimmer->pidfd) == 0;
+
     close(trimmer->pidfd);
     trimmer->pidfd = -1;
-    PlaceState state = look(devices, trimmer->place);
+    /* Whatever has the number of one that was removed is not ours. */
+    PlaceState state = removed ? strike_out(devices, trimmer->place) : look(devices, trimmer->place);
 
-    /* What could not be removed is not tried again before it was idle for as long again. */
-    if (state != PLACE_NONE)
+    /* What could not be removed is not tried again before it was idle for as long again; at the end,
+     * by the next keeper. */
+    if (state != PLACE_NONE) {
         devices->used_us = clock_mono_us();
+        state = devices->ending ? PLACE_LEFT : state;
+    }
     devices->state[trimmer->place] = state;
 }
 
@@ -301,6 +308,7 @@ devices_free(Devices *devices)
 {
     int64_t end_us = clock_mono_us() + STOP_US;
 
+    devices->ending = true;
     for (int place = 0; place < DEVICE_PLACES; place++) {
         if (devices->state[place] == PLACE_USED)
             devices->state[place] = look(devices, place);
