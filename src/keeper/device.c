@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A place is one byte in the file `devices`: 1 from before its device is made until after it is
- * removed.  Everything else about it is asked of the kernel.
+/* The file `devices` is the instance's name, and for each place one byte: 1 from before its device is
+ * made until after it is removed.  Everything else about it is asked of the kernel.  Under another
+ * name the places have other numbers, so what is written there then says nothing.
  *
  *     NONE -> USED <-> FREE -> REMOVING -> NONE
  *
@@ -24,7 +25,14 @@
 #include "base/failpoint.h"
 #include "keeper/fork.h"
 
-enum { TRIMMERS_MAX = 8, STOP_US = 2 * G_USEC_PER_SEC, HEX = 16, US_PER_MS = 1000, MINORS = 1 << 20 };
+enum {
+    TRIMMERS_MAX = 8,
+    STOP_US = 2 * G_USEC_PER_SEC,
+    HEX = 16,
+    US_PER_MS = 1000,
+    MINORS = 1 << 20,
+    NAME_BYTES = 16,
+};
 
 _Static_assert(DEVICE_FIRST + DEVICE_RANGES * DEVICE_PLACES <= MINORS, "every device has a number");
 
@@ -44,6 +52,11 @@ typedef struct Trimmer {
     int pidfd; /* -1: none runs */
     Watch watch;
 } Trimmer;
+
+typedef struct DeviceList {
+    char name[NAME_BYTES];
+    uint8_t ours[DEVICE_PLACES];
+} DeviceList;
 
 struct Devices {
     DevicesSpec spec;
@@ -72,7 +85,7 @@ number_of(const Devices *devices, int place)
 static bool
 write_down(const Devices *devices, int place, uint8_t ours)
 {
-    return pwrite(devices->fd, &ours, 1, place) == 1;
+    return pwrite(devices->fd, &ours, 1, NAME_BYTES + place) == 1;
 }
 
 /* There is none of ours. */
@@ -94,19 +107,35 @@ look(const Devices *devices, int place)
     return strike_out(devices, place);
 }
 
-/* The file has a byte for each place from the start: a full disk keeps nobody from writing one. */
+/* The file has a byte for each place from the start: a full disk keeps nobody from writing one.  Its
+ * name comes last, so that none stands over what was written under another. */
+static bool
+make_list(const Devices *devices, const char name[static NAME_BYTES])
+{
+    static const uint8_t none[DEVICE_PLACES];
+
+    return ftruncate(devices->fd, 0) == 0 &&
+           pwrite(devices->fd, none, sizeof none, NAME_BYTES) == (ssize_t)sizeof none &&
+           pwrite(devices->fd, name, NAME_BYTES, 0) == NAME_BYTES;
+}
+
 static bool
 read_places(Devices *devices, GError **error)
 {
-    uint8_t ours[DEVICE_PLACES] = {0};
-    ssize_t n = pread(devices->fd, ours, sizeof ours, 0);
+    char name[NAME_BYTES] = {0};
+    DeviceList list = {0};
+    ssize_t n = pread(devices->fd, &list, sizeof list, 0);
 
     if (n < 0)
         return err_errno(error, "read the list of loop devices");
-    if (n < (ssize_t)sizeof ours && pwrite(devices->fd, ours + n, sizeof ours - (size_t)n, n) < 0)
-        return err_errno(error, "make room for the list of loop devices");
+    memcpy(name, devices->spec.instance, strnlen(devices->spec.instance, NAME_BYTES));
+    if (n < (ssize_t)sizeof list || memcmp(list.name, name, sizeof name) != 0) {
+        memset(list.ours, 0, sizeof list.ours);
+        if (!make_list(devices, name))
+            return err_errno(error, "make the list of loop devices");
+    }
     for (int place = 0; place < DEVICE_PLACES; place++)
-        devices->state[place] = ours[place] != 0 ? look(devices, place) : PLACE_NONE;
+        devices->state[place] = list.ours[place] != 0 ? look(devices, place) : PLACE_NONE;
     return true;
 }
 

@@ -277,7 +277,7 @@ def devices_of(keeper):
 
 
 def devices_written_down(keeper):
-    return sum((keeper.state / 'devices').read_bytes())
+    return sum((keeper.state / 'devices').read_bytes()[len(keeper.instance):])
 
 
 def leftovers(keeper, of_keeper=True):

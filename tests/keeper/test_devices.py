@@ -137,6 +137,20 @@ def test_strangers_are_left_alone(make_keeper, folder):
             assert base in boxes.devices_of(keeper)
 
 
+def test_a_list_of_another_name_says_nothing(make_keeper):
+    keeper = make_keeper(options=IDLE)
+    assert keeper.end() == 0
+    name = os.urandom(8).hex()
+    (keeper.state / 'devices').write_bytes(keeper.instance.encode() + b'\1' * boxes.DEVICE_PLACES)
+    (keeper.state / 'instance').write_text(name)
+    with stranger(first_number(keeper)):
+        keeper.start()
+        assert boxes.devices_written_down(keeper) == 0
+        assert keeper.end() == 0
+        assert boxes.devices_of(keeper) == [first_number(keeper)]
+    assert (keeper.state / 'devices').read_bytes() == name.encode() + bytes(boxes.DEVICE_PLACES)
+
+
 def test_what_was_not_made_is_not_ours(make_keeper):
     """The number that a disk was to have is somebody else's, and the disk fails before that shows."""
     keeper = make_keeper(options=IDLE)
