@@ -51,14 +51,7 @@ pull_stream(void *ctx, Buf *out)
     return HTTP_PULL_DATA;
 }
 
-static void
-on_stream_closed(void *ctx)
-{
-    Exchange *x = ctx;
-
-    exchange_end(x);
-    exchange_unref(x);
-}
+static void on_stream_closed(void *ctx);
 
 static const HttpSource stream_source = {.pull = pull_stream, .closed = on_stream_closed};
 
@@ -81,9 +74,62 @@ end_stream(Exchange *x, Fault fault, const char *why)
         exchange_record_end(x);
     }
     exchange_account(x);
-    http_request_wake(x->request);
+    if (x->lingers)
+        exchange_end(x);
+    else
+        http_request_wake(x->request);
     exchange_unref(x);
 }
+
+/* ---- when the client has gone ---- */
+
+static void
+on_lingered(LoopTimer *timer)
+{
+    Exchange *x = (Exchange *)((char *)timer - G_STRUCT_OFFSET(Exchange, linger));
+
+    end_stream(x, FAULT_UPSTREAM, NULL);
+}
+
+/* The chunk with the usage comes after the last word, so who goes in between would pay for less
+ * than was used. */
+static bool
+waits_for_usage(Exchange *x)
+{
+    Usage used;
+
+    if (x->gate == NULL || x->answer.ended || x->call == NULL || x->route->kind != ROUTE_CHAT ||
+        !usage_reader_is_complete(x->answer.usage))
+        return false;
+    usage_reader_result(x->answer.usage, x->ask->bytes, &used);
+    return used.estimated;
+}
+
+static void
+linger(Exchange *x)
+{
+    x->lingers = true;
+    http_request_on_gone(x->request, NULL, NULL);
+    x->linger.expired = on_lingered;
+    loop_timer_set(x->gate->loop, &x->linger, x->gate->times.linger_ms);
+    if (x->is_paused)
+        http_call_resume(x->call);
+    x->is_paused = false;
+}
+
+static void
+on_stream_closed(void *ctx)
+{
+    Exchange *x = ctx;
+
+    if (waits_for_usage(x))
+        linger(x);
+    else
+        exchange_end(x);
+    exchange_unref(x);
+}
+
+/* ---- its events ---- */
 
 /* False: the stream has ended. */
 static bool
@@ -100,6 +146,8 @@ pass_event(Exchange *x, guint8 *event, size_t n)
     }
     provider_scrub(x->provider, (char *)event, n);
     exchange_record(x, event, n);
+    if (x->lingers)
+        return true;
     /* A LF in front is the end of the event before. */
     if (x->ask->adds_usage && usage_reader_last_is_extra(a->usage))
         n = *event == '\n' ? 1 : 0;
@@ -147,6 +195,8 @@ pass_rest(Exchange *x)
         return;
     provider_scrub(x->provider, (char *)last, n);
     exchange_record(x, last, n + 2);
+    if (x->lingers)
+        return;
     bool ok = buf_put(&a->whole, last, n + 2);
     g_assert(ok); /* as in pass_event() */
 }

@@ -55,7 +55,14 @@ exchange_cost(Exchange *x, const Usage *usage, bool *ret_known)
     return price_cost_microusd(x->gate->prices, provider_name(x->provider), x->model, usage, ret_known);
 }
 
-/* What the provider will charge for, as far as it is known; false: nothing. */
+static bool
+is_gone(const Exchange *x)
+{
+    return x->error == NULL && !x->answer.ended;
+}
+
+/* What the provider will charge for, as far as it is known; false: nothing.  It may go on after
+ * the client went, or have thought where nobody saw it: leaving early is charged as what was held. */
 static bool
 find_usage(Exchange *x, Usage *ret)
 {
@@ -65,16 +72,16 @@ find_usage(Exchange *x, Usage *ret)
 
     if (a->mode == ANSWER_STREAM) {
         usage_reader_result(a->usage, x->ask->bytes, ret);
-        return true;
-    }
-    if (a->mode == ANSWER_ERROR || (a->mode == ANSWER_NONE && x->error != NULL))
+    } else if (a->mode == ANSWER_ERROR || (a->mode == ANSWER_NONE && x->error != NULL) || x->retry != 0) {
         return false;
-    *ret = a->used;
-    /* The client went, or the answer made no sense: the provider has worked all the same. */
-    if (!a->ended || a->used.estimated) {
+    } else if (a->ended && !a->used.estimated) {
+        *ret = a->used;
+    } else {
         *ret = input_only;
         ret->output_tokens = (a->bytes + USAGE_BYTES_PER_TOKEN - 1) / USAGE_BYTES_PER_TOKEN;
     }
+    if (is_gone(x) && ret->estimated)
+        ret->output_tokens = MAX(ret->output_tokens, x->ask->max_output);
     return true;
 }
 
@@ -83,7 +90,7 @@ tell_called(Exchange *x, const Usage *usage, guint64 microusd, bool price_known)
 {
     Json *fact = new_fact(x, "model.called");
     gint64 now = clock_mono_us();
-    bool gone = x->error == NULL && !x->answer.ended;
+    bool gone = is_gone(x);
 
     set_string(fact, "path", x->route->path);
     set_number(fact, "status", (guint64)(gone ? STATUS_GONE : x->answer.status));

@@ -88,8 +88,9 @@ exchange_end(Exchange *x)
 
     if (gate == NULL)
         return;
+    exchange_account(x); /* looks at what is under way */
     exchange_stop_call(x);
-    exchange_account(x);
+    loop_timer_cancel(gate->loop, &x->linger);
     leave_load(x);
     x->gate = NULL;
     g_queue_unlink(&gate->exchanges, &x->link);

@@ -25,7 +25,8 @@
  *   exchange-fact.c   what it used is counted and told
  *
  * An exchange is in the gate's list from gate_handle() until exchange_end(), which comes once:
- * when the answer was given whole, when its stream has closed, or when the client went before.
+ * when the answer was given whole, when its stream has closed, or when the client went before;
+ * a stream of which only the usage is missing lingers a while without its client.
  * Whatever answers or wakes a request may end the exchange at once, so who needs it afterwards
  * holds a reference. */
 
@@ -47,6 +48,7 @@ enum {
     GATE_IDLE_MS = 120 * 1000,
     GATE_TOTAL_MS = 3600 * 1000,
     GATE_RETRY_MS = 500,
+    GATE_LINGER_MS = 5 * 1000,
     GATE_RETRY_AFTER_MAX_S = 10, /* who is told to wait longer is told so */
 };
 
@@ -138,6 +140,8 @@ typedef struct Exchange {
     gint64 began_us; /* 0: the provider was not called */
     gint64 first_byte_us;
     bool is_paused;
+    bool lingers; /* the client has its answer and is gone; what it used is still to come */
+    LoopTimer linger;
     Answer answer;
     const char *error; /* a fault's code, for the fact; static */
     bool told;

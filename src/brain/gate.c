@@ -43,6 +43,7 @@ gate_new(const GateSpec *spec)
         .idle_ms = or_default(t->idle_ms, GATE_IDLE_MS),
         .total_ms = or_default(t->total_ms, GATE_TOTAL_MS),
         .retry_ms = or_default(t->retry_ms, GATE_RETRY_MS),
+        .linger_ms = or_default(t->linger_ms, GATE_LINGER_MS),
     };
     gate->client = http_client_new(NULL);
     http_client_allow(gate->client, GATE_CONNECTIONS_MAX, GATE_CONNECTIONS_MAX);

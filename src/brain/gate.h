@@ -33,7 +33,8 @@ typedef struct GateTimes {
     guint connect_ms, first_byte_ms; /* of the provider */
     guint idle_ms;                   /* without a byte of its answer */
     guint total_ms;
-    guint retry_ms; /* before the second try; doubled before the third */
+    guint retry_ms;  /* before the second try; doubled before the third */
+    guint linger_ms; /* for what a whole stream used, when the client has gone */
 } GateTimes;
 
 typedef struct GateSpec {

@@ -203,6 +203,8 @@ pieces_closed(void *ctx)
     Pieces *p = ctx;
 
     p->u->gone += p->u->stream[p->at] != NULL || p->u->hold;
+    if (p->u->open == p->request)
+        p->u->open = NULL;
     http_request_unref(p->request);
     g_free(p);
 }
@@ -224,6 +226,7 @@ answer(Upstream *u, HttpRequest *request, int status)
     }
     Pieces *p = g_new0(Pieces, 1);
     *p = (Pieces){u, http_request_ref(request), 0};
+    u->open = request;
     http_respond_stream(request, status, u->type != NULL ? u->type : "text/event-stream", -1, &source, p);
     g_idle_add(wake, http_request_ref(request));
 }

@@ -49,6 +49,7 @@ typedef struct Upstream {
     int fail_status;
     const char *const *stream; /* pieces, one a turn; then NULL */
     bool hold;                 /* after the pieces, wait for the gate to close */
+    HttpRequest *open;         /* of the latest stream, until it closes */
     guint sent;                /* pieces of streams */
     guint gone;                /* streams that the gate left */
 } Upstream;

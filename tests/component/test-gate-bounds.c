@@ -162,6 +162,69 @@ test_highest_bound(void)
     gate_world_clear(&w);
 }
 
+#define LAST_WORD "data: {\"choices\":[{\"delta\":{\"content\":\"good\"},\"finish_reason\":\"stop\"}]}\n\n"
+#define USED "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":7,\"completion_tokens\":777}}\n\n"
+
+/* A client that has its answer and goes before the chunk that says what it used. */
+static void
+test_leaving_at_the_last_word(void)
+{
+    const char *pieces[] = {LAST_WORD, NULL, NULL, NULL};
+    GateWorld w;
+
+    gate_world_init(&w, "openai");
+    w.u.stream = pieces;
+    w.u.hold = true;
+    int fd = gate_post_begin(&w.g, GATE_CHAT, GATE_ASK_STREAM);
+    g_string_free(client_read(fd, "finish_reason"), TRUE);
+    close(fd);
+    fixture_until(&w.g.door.gone, 1);
+    g_assert_cmpuint(gate_fixture_facts(&w.g, "model.called"), ==, 0);
+    g_assert_nonnull(w.u.open);
+    pieces[1] = USED;
+    pieces[2] = "data: [DONE]\n\n";
+    w.u.hold = false;
+    http_request_wake(w.u.open);
+    fixture_until(&w.g.facts->len, 1);
+    Json *fact = gate_fixture_fact(&w.g, "model.called");
+    g_assert_cmpint(fact_number(fact, "output_tokens"), ==, 777);
+    g_assert_cmpint(fact_number(fact, "status"), ==, 200);
+    g_assert_true(json_is_false(json_object_get(fact, "estimated")));
+    gate_world_clear(&w);
+}
+
+/* It is not waited for without end, nor by a box that is gone. */
+static void
+test_lingering_ends(void)
+{
+    static const char *const pieces[] = {LAST_WORD, NULL};
+
+    for (guint forgets = 0; forgets < 2; forgets++) {
+        const GateTimes times = {.linger_ms = forgets ? 0 : 1};
+        GateFixture g;
+        Upstream u;
+
+        gate_fixture_init(&g, &times, NULL);
+        upstream_init(&u);
+        g_autofree char *json = upstream_provider(&u, "openai", "");
+        gate_fixture_provider(&g, json, NULL);
+        u.stream = pieces;
+        u.hold = true;
+        int fd = gate_post_begin(&g, GATE_CHAT, GATE_ASK_STREAM);
+        g_string_free(client_read(fd, "finish_reason"), TRUE);
+        close(fd);
+        fixture_until(&g.door.gone, 1);
+        if (forgets)
+            gate_forget_box(g.gate, FIXTURE_BOX);
+        fixture_until(&u.gone, 1);
+        Json *fact = gate_fixture_fact(&g, "model.called");
+        g_assert_cmpint(fact_number(fact, "output_tokens"), ==, forgets ? ASK_OUTPUT_DEFAULT : 1);
+        g_assert_true(json_is_true(json_object_get(fact, "estimated")));
+        gate_fixture_clear(&g);
+        upstream_clear(&u);
+    }
+}
+
 /* What costs nothing can be asked for without end, but not at any rate. */
 static void
 test_rate_of_free(void)
@@ -190,5 +253,7 @@ main(int argc, char **argv)
     g_test_add_func("/gate/bounds/price-unknown", test_price_unknown);
     g_test_add_func("/gate/bounds/highest-bound", test_highest_bound);
     g_test_add_func("/gate/bounds/rate-of-free", test_rate_of_free);
+    g_test_add_func("/gate/bounds/leaving-at-the-last-word", test_leaving_at_the_last_word);
+    g_test_add_func("/gate/bounds/lingering-ends", test_lingering_ends);
     return g_test_run();
 }

@@ -79,7 +79,10 @@ test_gone_while_waiting(void)
         g_main_context_iteration(NULL, FALSE);
     close(fd);
     fixture_until(&w.g.door.gone, 1);
-    g_assert_cmpstr(fact_text(gate_fixture_fact(&w.g, "model.called"), "error"), ==, "client_gone");
+    Json *fact = gate_fixture_fact(&w.g, "model.called");
+    g_assert_cmpstr(fact_text(fact, "error"), ==, "client_gone");
+    /* The provider had refused it. */
+    g_assert_cmpint(fact_number(fact, "input_tokens") + fact_number(fact, "output_tokens"), ==, 0);
     gate_world_clear(&w);
 }
 
