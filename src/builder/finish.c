@@ -18,9 +18,31 @@
 /* The end of a build: the root is cleaned of what only the build needed, checked, measured,
  * synced and renamed to its hash. */
 
-enum { HASH_LEN = 40 };
+enum { HASH_LEN = 40, TREE_FILE_MAX = 64 * 1024 * 1024 };
 
-#define CERTIFICATES "etc/ssl/certs/ca-certificates.crt"
+#define CERTIFICATES_FOLDER "etc/ssl/certs"
+#define CERTIFICATES_NAME "ca-certificates.crt"
+#define CERTIFICATES CERTIFICATES_FOLDER "/" CERTIFICATES_NAME
+
+/* The tree is not ours: a link could lead to the host's files, a pipe never end.  NULL: there is no
+ * such file, or none that is one. */
+static char *
+read_inside(int root_fd, const char *path, gsize *ret_n)
+{
+    autofd fd = open_beneath(root_fd, path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW, 0, NULL);
+    struct stat st;
+
+    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size > TREE_FILE_MAX)
+        return NULL;
+    g_autofree char *bytes = g_malloc((gsize)st.st_size + 1);
+    ssize_t n = io_read_full(fd, bytes, (size_t)st.st_size);
+
+    if (n < 0)
+        return NULL;
+    bytes[n] = '\0';
+    *ret_n = (gsize)n;
+    return g_steal_pointer(&bytes);
+}
 
 /* Places that boxes mount over; a link there would lead a mount astray. */
 static bool
@@ -110,27 +132,44 @@ put_sudo(Build *b, GError **error)
            err_errno(error, "write '/usr/bin/sudo'");
 }
 
+/* -1 with an error. */
+static int
+open_certificates_folder(int root_fd, GError **error)
+{
+    if (mkdirat(root_fd, "etc/ssl", 0755) < 0 && errno != EEXIST) {
+        err_errno(error, "make '/etc/ssl'");
+        return -1;
+    }
+    autofd ssl_fd = open_beneath(root_fd, "etc/ssl", O_RDONLY | O_DIRECTORY, 0, error);
+
+    if (ssl_fd < 0)
+        return -1;
+    if (mkdirat(ssl_fd, "certs", 0755) < 0 && errno != EEXIST) {
+        err_errno(error, "make '/" CERTIFICATES_FOLDER "'");
+        return -1;
+    }
+    return open_beneath(root_fd, CERTIFICATES_FOLDER, O_RDONLY | O_DIRECTORY, 0, error);
+}
+
 /* A box trusts what the host trusts: behind a company's proxy nothing else would work. */
 static bool
 put_certificates(int root_fd, GError **error)
 {
     g_autofree char *bytes = NULL;
-    g_autofree char *before = NULL;
     gsize n, had = 0;
 
     if (!g_file_get_contents("/" CERTIFICATES, &bytes, &n, NULL))
         return true;
-    if (g_file_get_contents(BUILD_ROOT "/" CERTIFICATES, &before, &had, NULL) && n == had &&
-        memcmp(bytes, before, n) == 0)
+    g_autofree char *before = read_inside(root_fd, CERTIFICATES, &had);
+    if (before != NULL && n == had && memcmp(bytes, before, n) == 0)
         return true;
-    if ((mkdirat(root_fd, "etc/ssl", 0755) < 0 && errno != EEXIST) ||
-        (mkdirat(root_fd, "etc/ssl/certs", 0755) < 0 && errno != EEXIST))
-        return err_errno(error, "make '/etc/ssl/certs'");
-    autofd fd = open_beneath(root_fd, CERTIFICATES, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644, error);
+    autofd folder_fd = open_certificates_folder(root_fd, error);
 
-    if (fd < 0)
+    if (folder_fd < 0 || !tree_remove(folder_fd, CERTIFICATES_NAME, error))
         return false;
-    return (io_write_all(fd, bytes, n) && fchmod(fd, 0644) == 0) ||
+    autofd fd = openat(folder_fd, CERTIFICATES_NAME, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+
+    return (fd >= 0 && io_write_all(fd, bytes, n) && fchmod(fd, 0644) == 0) ||
            err_errno(error, "write '/%s'", CERTIFICATES);
 }
 
@@ -158,12 +197,13 @@ clean(Build *b, GError **error)
 /* ---- the hash ---- */
 
 static void
-add_dpkg(GPtrArray *manifest)
+add_dpkg(int root_fd, GPtrArray *manifest)
 {
-    g_autofree char *text = NULL;
+    gsize n;
+    g_autofree char *text = read_inside(root_fd, "var/lib/dpkg/status", &n);
     g_autofree char *package = NULL;
 
-    if (!g_file_get_contents(BUILD_ROOT "/var/lib/dpkg/status", &text, NULL, NULL))
+    if (text == NULL)
         return;
     g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
     for (guint i = 0; lines[i] != NULL; i++) {
@@ -212,11 +252,12 @@ add_npm(GPtrArray *manifest)
 }
 
 static void
-add_certificates(GPtrArray *manifest)
+add_certificates(int root_fd, GPtrArray *manifest)
 {
-    g_autofree char *text = NULL;
+    gsize n;
+    g_autofree char *text = read_inside(root_fd, CERTIFICATES, &n);
 
-    if (g_file_get_contents(BUILD_ROOT "/" CERTIFICATES, &text, NULL, NULL))
+    if (text != NULL)
         g_ptr_array_add(manifest, g_compute_checksum_for_string(G_CHECKSUM_SHA256, text, -1));
 }
 
@@ -231,11 +272,12 @@ layer_hash(Build *b)
 {
     g_autoptr(GPtrArray) manifest = g_ptr_array_new_with_free_func(g_free);
     g_autoptr(GChecksum) sum = g_checksum_new(G_CHECKSUM_SHA256);
+    autofd root_fd = open(BUILD_ROOT, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-    add_dpkg(manifest);
+    add_dpkg(root_fd, manifest);
     add_others(b, manifest);
     add_npm(manifest);
-    add_certificates(manifest);
+    add_certificates(root_fd, manifest);
     /* What was copied has no version. */
     if (b->plan->root != NULL && strcmp(b->plan->root, "debian") != 0)
         g_ptr_array_add(manifest, g_strdup_printf("copied %" G_GINT64_FORMAT, g_get_real_time()));

@@ -13,7 +13,7 @@ import pytest
 
 from harness import Server, read_answer, wait_until
 
-PROGRAMS = ['sh', 'cat', 'ls', 'mkdir', 'rm', 'id', 'env', 'stat', 'head', 'touch', 'ln', 'chmod']
+PROGRAMS = ['sh', 'cat', 'ls', 'mkdir', 'rm', 'id', 'env', 'stat', 'head', 'touch', 'ln', 'chmod', 'mkfifo']
 
 
 def builder_user():

@@ -144,6 +144,19 @@ commands:
 SLOW = 'from: tiny\ncommands: ["i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done"]\n'
 
 
+@pytest.mark.parametrize('plant', ['ln -s /etc/passwd', 'ln -s nowhere', 'mkdir', 'mkfifo'])
+def test_certificates_are_a_file(start, builder, plant):
+    """Whatever the commands of a recipe have put in their place."""
+    ours = pathlib.Path('/etc/ssl/certs/ca-certificates.crt')
+    if not ours.exists():
+        pytest.skip('this machine has no certificates')
+    server = start({'odd': f'from: tiny\ncommands: ["rm -rf {ours}; mkdir -p {ours.parent}; {plant} {ours}"]\n'})
+    event, shown = server.build('odd')
+    assert event == 'done', shown
+    made = builder.folder / 'store' / shown['layers'][0] / ours.relative_to('/')
+    assert not made.is_symlink() and made.read_bytes() == ours.read_bytes()
+
+
 def test_two_builds_join(start):
     server = start({'slow': SLOW})
     results = []
