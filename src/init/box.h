@@ -50,6 +50,7 @@ typedef struct Box {
     uint32_t n_sinks;
     uint32_t channel_events; /* what epoll watches it for */
     UserMemory memory;
+    StartWay way;
     Run runs[FRAME_RUNS_MAX];
     Connect connects[CONNECTS_MAX];
     /* Buffers of one call each; large, so not on a stack that forks copy. */

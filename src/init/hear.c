@@ -60,6 +60,7 @@ on_start(Box *box, const FrameHead *head, void *payload, int *fd)
         refuse(head, FAIL_FRAME, EBADF);
     else {
         run->memory = &box->memory;
+        run->way = box->way;
         run_begin(run, head->run, &box->start, fd, now_us());
     }
 }

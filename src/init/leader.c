@@ -201,7 +201,7 @@ report_start(const UserMemory *found, pid_t pid)
 }
 
 void
-leader_run(const FrameStart *start, const UserMemory *memory)
+leader_run(const FrameStart *start, StartWay way, const UserMemory *memory)
 {
     Leader leader = {0};
     UserMemory found;
@@ -214,11 +214,13 @@ leader_run(const FrameStart *start, const UserMemory *memory)
     }
     if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0 || pipe2(failed, O_CLOEXEC) < 0)
         fail(FAIL_FORK, errno);
-    /* Its memory is ours until it has become its program, for which we wait anyway.  It is not
-     * dumpable, so others of its user cannot get at it. */
-    leader.main = vfork();
+    /* For it to become its program we wait anyway. */
+    leader.main = way == START_WAY_SHARED ? vfork() : fork();
     if (leader.main < 0)
         fail(FAIL_FORK, errno);
+    /* Others of its user may be able to trace a copy, and the way to init is not theirs. */
+    if (leader.main == 0 && way == START_WAY_COPIED)
+        close(LEADER_REPORT_FD);
     if (leader.main == 0)
         start_exec(start, &found.user, failed[1]);
     close(failed[1]);

@@ -391,6 +391,7 @@ init_run(bool sudo)
         return 1;
     /* The keeper's may be lower, so that the host takes anybody before it. */
     oom_score_set(OOM_SCORE_INIT);
+    box->way = start_way();
     while (!turn(box))
         ;
     return 0;

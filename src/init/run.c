@@ -188,6 +188,7 @@ run_begin(Run *run, uint32_t id, const FrameStart *start, int *fd, uint64_t now_
     *run = (Run){.id = id,
                  .flags = start->flags,
                  .memory = run->memory,
+                 .way = run->way,
                  .report_fd = -1,
                  .slave_fd = -1,
                  .began_us = now_us};
@@ -196,7 +197,7 @@ run_begin(Run *run, uint32_t id, const FrameStart *start, int *fd, uint64_t now_
     take_fd(&ends, start->flags, fd);
     bool made = make_ends(&ends, start);
     int error = errno;
-    pid_t leader = made ? start_run(start, run->memory, &ends.theirs) : -1;
+    pid_t leader = made ? start_run(start, run->way, run->memory, &ends.theirs) : -1;
     if (made && leader < 0)
         error = errno;
     if (tty && leader > 0)

@@ -45,6 +45,7 @@ typedef struct Run {
     uint32_t watched; /* 1 << RunFd */
     pid_t leader, main;
     UserMemory *memory; /* init's; set before run_begin() */
+    StartWay way;       /* too */
     int report_fd;
     int slave_fd; /* held until the command ends, so that the terminal does not hang up between
                      two programs that have it open */

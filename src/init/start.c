@@ -46,8 +46,24 @@ start_fail(int fd, FrameStage stage)
     _exit(1);
 }
 
+/* Who has changed its user is as dumpable as fs.suid_dumpable says: with 1 other processes of that
+ * user can trace it, and what they write into memory that it shares would be done by the leader,
+ * which is root. */
+StartWay
+start_way(void)
+{
+    int fd = open("/proc/sys/fs/suid_dumpable", O_RDONLY | O_CLOEXEC);
+    char value = '?';
+
+    if (fd < 0)
+        return START_WAY_COPIED;
+    (void)!read(fd, &value, 1);
+    close(fd);
+    return value == '0' || value == '2' ? START_WAY_SHARED : START_WAY_COPIED;
+}
+
 pid_t
-start_run(const FrameStart *start, const UserMemory *memory, const StartFds *fds)
+start_run(const FrameStart *start, StartWay way, const UserMemory *memory, const StartFds *fds)
 {
     pid_t pid = fork();
 
@@ -60,7 +76,7 @@ start_run(const FrameStart *start, const UserMemory *memory, const StartFds *fds
         _exit(1);
     if (syscall(SYS_close_range, LEADER_REPORT_FD + 1, ~0U, 0) < 0)
         start_fail(LEADER_REPORT_FD, FAIL_FORK);
-    leader_run(start, memory);
+    leader_run(start, way, memory);
 }
 
 static bool

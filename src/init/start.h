@@ -37,8 +37,14 @@ typedef struct StartFds {
     int report;
 } StartFds;
 
+/* How main is made.  SHARED is cheaper: it has the leader's memory until it has become its
+ * program. */
+typedef enum StartWay { START_WAY_COPIED, START_WAY_SHARED } StartWay;
+/* What this machine allows.  To be asked before anything of the box runs. */
+StartWay start_way(void);
+
 /* The leader's pid; -1 with errno.  `start` and `memory` are only read, in the child's copy. */
-pid_t start_run(const FrameStart *start, const UserMemory *memory, const StartFds *fds);
+pid_t start_run(const FrameStart *start, StartWay way, const UserMemory *memory, const StartFds *fds);
 
 /* Changes to the user, for good. */
 bool start_become(const User *user, bool keep_capabilities);
