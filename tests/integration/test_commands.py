@@ -4,6 +4,7 @@ import base64
 import contextlib
 import hashlib
 import json
+import os
 import re
 import signal
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from boxserver import API
-from harness import WAIT_S, Stream, check_error, read_answer, wait_until
+from harness import WAIT_S, Stream, check_error, read_all, read_answer, wait_until
 
 MEMBERS = {'id', 'command', 'user', 'cwd', 'tty', 'state', 'started_at', 'pid', 'end'}
 
@@ -267,6 +268,26 @@ def test_text_is_not_cut_in_a_character(boxes, shared_box):
     assert ''.join(d['text'] for d in out) == 'a\U0001f600b'
     err = [i['data'] for i in items if i['data'].get('stream') == 'stderr']
     assert err == [{'stream': 'stderr', 'offset': 0, 'base64': '8A=='}]
+
+
+def test_range_ends_with_its_key(make_boxes):
+    """So many at once that they are still being looked through when their key goes."""
+    boxes = make_boxes()
+    key = boxes.make_key()
+    with boxes.box() as box, contextlib.ExitStack() as stack:
+        n = boxes.start_command(box, 'seq 1000000', timeout=0)['id']
+        boxes.ended(box, n)
+        path = f'{API}/{box}/commands/{n}/output?stream=stdout'
+        asked = [stack.enter_context(boxes.connect()) for _ in range(40)]
+        revoke = stack.enter_context(boxes.connect())
+        os.kill(boxes.pid, signal.SIGSTOP)
+        for sock in asked:
+            sock.sendall(boxes.request('GET', path, {'Range': 'bytes=0-', 'Connection': 'close'}, key=key['key']))
+        revoke.sendall(boxes.request('DELETE', f'/api/v1/keys/{key["id"]}'))
+        os.kill(boxes.pid, signal.SIGCONT)
+        assert read_answer(revoke, 'DELETE').status == 204
+        said = b''.join(map(read_all, asked))
+        assert b'the key of this call is not valid any more' in said
 
 
 def test_endless_output_has_a_bound(make_boxes):
