@@ -7,6 +7,28 @@ number_of(Json *stats, const char *name)
     return (guint64)json_integer_value(json_object_get(stats, name));
 }
 
+static void
+put_models(GString *out, const DoorModelCounts *c)
+{
+    const struct {
+        const char *name, *help;
+        guint64 value;
+    } counters[] = {
+        {"coop_model_calls_total", "Calls of models", c->calls},
+        {"coop_model_failed_total", "Calls of models that failed", c->failed},
+        {"coop_model_input_tokens_total", "Tokens that went to models, without cached ones", c->input_tokens},
+        {"coop_model_cached_tokens_total", "Tokens that providers had in their caches", c->cached_tokens},
+        {"coop_model_output_tokens_total", "Tokens that came from models", c->output_tokens},
+        {"coop_model_cost_microdollars_total", "What calls of models cost", c->microusd},
+        {"coop_model_milliseconds_total", "Time that calls of models took", c->latency_ms},
+        {"coop_budgets_exceeded_total", "Calls that a budget stopped", c->budgets_exceeded},
+        {"coop_loops_broken_total", "Calls that were stopped as loops", c->loops_broken},
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(counters); i++)
+        metric_put_number(out, METRIC_COUNTER, counters[i].name, counters[i].help, counters[i].value);
+}
+
 void
 metrics_put_door(GString *out, DoorService *door)
 {
@@ -28,4 +50,5 @@ metrics_put_door(GString *out, DoorService *door)
                       number_of(s, "bytes_in"));
     metric_put_number(out, METRIC_COUNTER, "coop_door_sent_bytes_total", "Bytes that boxes sent",
                       number_of(s, "bytes_out"));
+    put_models(out, door_models_counts(door_service_models(door)));
 }

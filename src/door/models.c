@@ -10,12 +10,15 @@
 #include "door/usage-rows.h"
 #include "wire/door.h"
 
+enum { STATUS_FAILED = 400 };
+
 struct DoorModels {
     guint refs; /* the owner, and each change under way */
     Db *db;
     DoorLink *link;       /* borrowed; NULL: none */
     GPtrArray *providers; /* StoredProvider* */
     GPtrArray *budgets;   /* StoredBudget* */
+    DoorModelCounts counts;
 };
 
 static const char *const bound_names[] = {"tokens",        "microusd",       "calls", "microusd_per_hour",
@@ -134,13 +137,35 @@ note_scope(DoorModels *m, const char *scope, const Json *fact)
         door_link_note_spent(m->link, scope, spent);
 }
 
+static void
+count_call(DoorModelCounts *c, const Json *fact)
+{
+    c->calls++;
+    c->failed += number_of(fact, "status") >= STATUS_FAILED;
+    c->input_tokens += number_of(fact, "input_tokens") + number_of(fact, "cache_write_tokens");
+    c->output_tokens += number_of(fact, "output_tokens");
+    c->cached_tokens += number_of(fact, "cached_tokens");
+    c->microusd += number_of(fact, "microusd");
+    c->latency_ms += number_of(fact, "latency_ms");
+}
+
+const DoorModelCounts *
+door_models_counts(const DoorModels *m)
+{
+    return &m->counts;
+}
+
 void
 door_models_note(DoorModels *m, Json *fact)
 {
     static const char *const scopes[] = {"box", "agent", "task", "squad"};
+    const char *kind = json_string_value(json_object_get(fact, "kind"));
 
-    if (g_strcmp0(json_string_value(json_object_get(fact, "kind")), "model.called") != 0)
+    m->counts.budgets_exceeded += g_strcmp0(kind, "budget.exceeded") == 0;
+    m->counts.loops_broken += g_strcmp0(kind, "loop.broken") == 0;
+    if (g_strcmp0(kind, "model.called") != 0)
         return;
+    count_call(&m->counts, fact);
     note_scope(m, "all", fact);
     for (size_t i = 0; i < G_N_ELEMENTS(scopes); i++) {
         const char *id = json_string_value(json_object_get(fact, scopes[i]));

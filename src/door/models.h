@@ -25,6 +25,13 @@ void door_models_attach(DoorModels *models, DoorLink *link);
  * with it. */
 void door_models_note(DoorModels *models, Json *fact);
 
+/* Since the server's start. */
+typedef struct DoorModelCounts {
+    guint64 calls, failed, input_tokens, output_tokens, cached_tokens, microusd, latency_ms;
+    guint64 budgets_exceeded, loops_broken;
+} DoorModelCounts;
+const DoorModelCounts *door_models_counts(const DoorModels *models);
+
 typedef struct DoorProviderSpec {
     Json *provider;     /* as brain/provider.h has it */
     const char *sealed; /* hex; "": none, or the one it had */

@@ -104,6 +104,8 @@ def test_a_call_is_answered_and_accounted(server, provider):
         assert row['unpriced_calls'] == 1 and row['model_cost'] == 0
         assert row['box_hours'] > 0 and row['cost'] >= row['box_cost'] > 0
         assert row_of(server, 'model', 'small-1')['calls'] >= 1 and row_of(server, 'provider', 'local')['calls'] >= 1
+    counted = server.ask('GET', '/metrics').body.decode()
+    assert 'coop_model_calls_total 1\n' in counted and 'coop_model_output_tokens_total 20\n' in counted
     usage = server.get('/api/v1/usage')
     assert usage['price_per_hour'] == 0.2 and usage['monthly_estimate'] >= usage['total']['cost']
 
