@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "api/call-box.h"
 #include "api/routes.h"
 #include "api/state.h"
 #include "base/err.h"
@@ -61,7 +62,7 @@ list_rules(ApiCall *call)
         call_respond_json(call, 200, door_rules_show(door_service_rules(door)));
         return;
     }
-    Box *box = box_host_find(call->api->boxes, id, NULL);
+    Box *box = box_host_find(call->api->boxes, id, caller_owner(&call->caller));
     BoxInfo info;
 
     if (box != NULL)
@@ -96,7 +97,7 @@ find_scope(ApiCall *call, const char *scope, const char **id, RuleScope *ret, GE
         return err_set(error, ERR_INVALID, "'scope' is one of server, template, squad and box");
     if (*ret != RULE_BOX)
         return true;
-    Box *box = box_host_find(call->api->boxes, *id, NULL);
+    Box *box = box_host_find(call->api->boxes, *id, caller_owner(&call->caller));
     BoxInfo info;
 
     if (box == NULL)
@@ -200,7 +201,7 @@ put_mode(ApiCall *call)
 
 const ApiRoute door_routes[] = {
     {"GET", "/api/v1/door/status", SCOPE_READ, 0, show_status},
-    {"GET", "/api/v1/door/rules", SCOPE_READ, 0, list_rules},
+    {"GET", "/api/v1/door/rules", SCOPE_ADMIN, 0, list_rules},
     {"POST", "/api/v1/door/rules", SCOPE_ADMIN, 0, post_rule},
     {"DELETE", "/api/v1/door/rules/{id}", SCOPE_ADMIN, 0, delete_rule},
     {"PUT", "/api/v1/door/mode", SCOPE_ADMIN, 0, put_mode},

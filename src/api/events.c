@@ -330,7 +330,7 @@ verify_events(ApiCall *call)
 
 const ApiRoute events_routes[] = {
     {"GET", "/api/v1/events", SCOPE_READ, ROUTE_STREAM, get_events},
-    {"GET", "/api/v1/door/log", SCOPE_READ, ROUTE_STREAM, get_door_log},
+    {"GET", "/api/v1/door/log", SCOPE_ADMIN, ROUTE_STREAM, get_door_log},
     {"GET", "/api/v1/events/verify", SCOPE_ADMIN, 0, verify_events},
     {NULL},
 };

@@ -2,6 +2,7 @@
 /* Providers of models, and budgets. */
 #include <string.h>
 
+#include "api/call-box.h"
 #include "api/routes.h"
 #include "api/state.h"
 #include "base/err.h"
@@ -183,7 +184,7 @@ dup_scope(const ApiCall *call)
 {
     const char *scope = call_param(call, "scope");
     bool is_box = g_str_has_prefix(scope, "box:");
-    Box *box = is_box ? box_host_find(call->api->boxes, scope + strlen("box:"), NULL) : NULL;
+    Box *box = is_box ? box_host_find(call->api->boxes, scope + strlen("box:"), caller_owner(&call->caller)) : NULL;
     BoxInfo info;
 
     if (box == NULL)
@@ -223,11 +224,11 @@ delete_budget(ApiCall *call)
 }
 
 const ApiRoute models_routes[] = {
-    {"GET", "/api/v1/providers", SCOPE_READ, 0, list_providers},
+    {"GET", "/api/v1/providers", SCOPE_ADMIN, 0, list_providers},
     {"PUT", "/api/v1/providers/{name}", SCOPE_ADMIN, 0, put_provider},
     {"DELETE", "/api/v1/providers/{name}", SCOPE_ADMIN, 0, delete_provider},
     {"POST", "/api/v1/providers/{name}/test", SCOPE_ADMIN, 0, test_provider},
-    {"GET", "/api/v1/budgets", SCOPE_READ, 0, list_budgets},
+    {"GET", "/api/v1/budgets", SCOPE_ADMIN, 0, list_budgets},
     {"PUT", "/api/v1/budgets/{scope}", SCOPE_ADMIN, 0, put_budget},
     {"DELETE", "/api/v1/budgets/{scope}", SCOPE_ADMIN, 0, delete_budget},
     {NULL},
