@@ -184,7 +184,8 @@ dup_scope(const ApiCall *call)
 {
     const char *scope = call_param(call, "scope");
     bool is_box = g_str_has_prefix(scope, "box:");
-    Box *box = is_box ? box_host_find(call->api->boxes, scope + strlen("box:"), caller_owner(&call->caller)) : NULL;
+    Box *box = is_box ? box_host_find(call->api->boxes, scope + strlen("box:"), caller_owner(&call->caller))
+                      : NULL;
     BoxInfo info;
 
     if (box == NULL)

@@ -26,7 +26,7 @@ typedef enum PolicyMode {
  *   "inside": false, "upgrade": false, "plain": false, "source": "template base"}, …]}
  * A pattern is a name, "*.name" (at least one label more), or "*" with `"all": true`; or an
  * address, which neither wildcard matches.  Without `ports`: 80 and 443; a `deny` without: every
- * port.  `plain`: what goes to 443 need not be TLS. */
+ * port.  `plain`: what goes through a tunnel to 443 or 80 need not be TLS. */
 Policy *policy_new(Json *object, GError **error);
 Policy *policy_ref(Policy *policy);
 void policy_unref(Policy *policy);
@@ -37,7 +37,7 @@ typedef struct PolicyVerdict {
     bool observed;      /* allowed only because the mode is OBSERVE */
     bool inside;        /* may be at an ADDRESS_INSIDE */
     bool upgrade;       /* WebSocket through the plain proxy */
-    bool plain;         /* what goes to 443 need not be TLS */
+    bool plain;         /* what goes to 443 or 80 need not be TLS */
     bool port_only;     /* denied, and the same name on another port would not be */
     const char *rule;   /* the pattern that decided; NULL: none did */
     const char *source; /* where that rule comes from */

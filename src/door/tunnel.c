@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CONNECT.
  *
- *     dialling -> 200 -> peeking (port 443) -> open -> over
+ *     dialling -> 200 -> peeking (ports 443 and 80) -> open -> over
  *
  * Nothing reaches the upstream before the ClientHello's name was compared: a name that was
  * allowed must not be the way to another one that shares its address. */
@@ -16,7 +16,7 @@
 #include "base/err.h"
 #include "base/tcp.h"
 
-enum { TLS_PORT = 443, PEEK_READ = 4096 };
+enum { TLS_PORT = 443, WEB_PORT = 80, PEEK_READ = 4096 };
 
 /* ---- the end ---- */
 
@@ -68,9 +68,9 @@ fault_of_hello(const Tunnel *t, SniResult result, const char *sni)
 
     switch (result) {
     case SNI_NOT_TLS:
-        return "what was sent to port 443 is not TLS";
+        return "what was sent is not TLS, and a tunnel to port 443 or 80 is for nothing else";
     case SNI_BAD:
-        return "what was sent to port 443 is not a proper ClientHello";
+        return "what was sent is not a proper ClientHello";
     case SNI_NONE:
         return name->is_address ? NULL : "the ClientHello has no server name";
     case SNI_NAME:
@@ -231,6 +231,14 @@ is_from_box(int fd, const DoorBox *box)
     return getsockopt(fd, SOL_SOCKET, SO_NETNS_COOKIE, &cookie, &n) == 0 && cookie == box->cookie;
 }
 
+/* Both ports that a rule without ports allows: the web server behind 80 often has 443's names, and
+ * unencrypted requests have the plain proxy, which reads the name of each. */
+static bool
+wants_tls(const Stream *s)
+{
+    return (s->name.port == TLS_PORT || s->name.port == WEB_PORT) && !s->verdict.plain;
+}
+
 static bool
 start(Tunnel *t, int fd, GBytes *unread)
 {
@@ -242,7 +250,7 @@ start(Tunnel *t, int fd, GBytes *unread)
     if (fd < 0 || !is_from_box(fd, s->box) || !buf_put(&t->first, bytes, n) ||
         !loop_add(t->loop, &t->client, EPOLLET, NULL) || !loop_add(t->loop, &t->upstream, EPOLLET, NULL))
         return false;
-    t->peeking = s->name.port == TLS_PORT && !s->verdict.plain;
+    t->peeking = wants_tls(s);
     loop_timer_set(t->loop, &t->timer, t->peeking ? TUNNEL_PEEK_MS : TUNNEL_IDLE_MS);
     return true;
 }

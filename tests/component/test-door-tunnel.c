@@ -13,7 +13,7 @@
 
 #define OTHER_RULES                                                                                          \
     "{\"allow\": \"raw.test\", \"ports\": [443, 8080], \"plain\": true}, {\"allow\": \"11.0.0.9\"}"
-#define POLICY "{\"rules\": [{\"allow\": \"ok.test\", \"ports\": [443, 8080]}, " OTHER_RULES "]}"
+#define POLICY "{\"rules\": [{\"allow\": \"ok.test\", \"ports\": [80, 443, 8080]}, " OTHER_RULES "]}"
 #define WITHOUT_OK "{\"rules\": [" OTHER_RULES "]}"
 
 static void
@@ -93,6 +93,8 @@ test_e12(void)
         {"an outer name of ECH", "ok.test:443", "cdn.test", 0, false, false},
         {"no name", "ok.test:443", NULL, 0, false, false},
         {"two hellos", "ok.test:443", "ok.test", 0, true, false},
+        {"another name at port 80", "ok.test:80", "evil.test", 0, false, false},
+        {"no name at port 80", "ok.test:80", NULL, 0, false, false},
         {"an address, no name", "11.0.0.9:443", NULL, 0, false, true},
     };
 
@@ -127,6 +129,10 @@ test_e12_not_tls(void)
     autofd fd = world_tunnel(&w, "ok.test:443", NULL);
     client_sends(fd, "GET / HTTP/1.1\r\n\r\n");
     g_assert_true(client_sees_close(fd));
+    g_assert_cmpuint(w.got->len, ==, 0);
+    autofd web = world_tunnel(&w, "ok.test:80", NULL);
+    client_sends(web, "GET / HTTP/1.1\r\nHost: evil.test\r\n\r\n");
+    g_assert_true(client_sees_close(web));
     g_assert_cmpuint(w.got->len, ==, 0);
     autofd raw = world_tunnel(&w, "raw.test:443", NULL); /* the rule says so */
     g_assert_true(echoes(raw, "SSH-2.0-x\r\n", 11));
