@@ -106,7 +106,7 @@ control_no_provider(ControlCall *call, GError **error)
 }
 
 static gboolean
-drop_unnamed(gpointer name, gpointer visit, gpointer data)
+drop_provider(gpointer name, gpointer visit, gpointer data)
 {
     DoorControl *c = data;
 
@@ -116,10 +116,22 @@ drop_unnamed(gpointer name, gpointer visit, gpointer data)
     return TRUE;
 }
 
-void
-control_drop_providers(DoorControl *c)
+static gboolean
+drop_budget(gpointer scope, gpointer visit, gpointer data)
 {
-    g_hash_table_foreach_remove(c->providers, drop_unnamed, c);
+    DoorControl *c = data;
+
+    if (GPOINTER_TO_SIZE(visit) == c->visit)
+        return FALSE;
+    budgets_forget(c->spec.budgets, scope);
+    return TRUE;
+}
+
+void
+control_drop_models(DoorControl *c)
+{
+    g_hash_table_foreach_remove(c->providers, drop_provider, c);
+    g_hash_table_foreach_remove(c->budgets, drop_budget, c);
 }
 
 /* ---- budgets ---- */
@@ -156,6 +168,11 @@ control_budget(ControlCall *call, GError **error)
     if (!json_read(call->message, fields, error))
         return false;
     call->id = scope;
+    if (json_object_size(bounds) == 0) {
+        g_hash_table_remove(call->control->budgets, scope);
+        budgets_forget(call->control->spec.budgets, scope);
+        return true;
+    }
     if (!read_numbers(bounds, names, b, G_N_ELEMENTS(b), error) ||
         (spent != NULL && !read_numbers(spent, names, s, G_N_ELEMENTS(s), error)))
         return false;
@@ -168,6 +185,7 @@ control_budget(ControlCall *call, GError **error)
     BudgetSpent used = {.tokens = s[0], .microusd = s[1], .calls = s[2]};
 
     budgets_set(call->control->spec.budgets, scope, &set, spent != NULL ? &used : NULL);
+    g_hash_table_insert(call->control->budgets, g_strdup(scope), GSIZE_TO_POINTER(call->control->visit));
     return true;
 }
 

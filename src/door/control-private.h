@@ -14,6 +14,7 @@ struct DoorControl {
     GHashTable *boxes;     /* id -> ControlBox* */
     GHashTable *policies;  /* name -> ControlPolicy* */
     GHashTable *providers; /* name -> the visit in which it was named, as a pointer */
+    GHashTable *budgets;   /* scope -> as with providers */
     guint64 sent;          /* facts on this connection */
     guint64 acked;
     LoopTimer tick;
@@ -36,4 +37,4 @@ bool control_no_provider(ControlCall *call, GError **error);
 bool control_budget(ControlCall *call, GError **error);
 bool control_test(ControlCall *call, GError **error);
 /* After everything was told: those that were not named go, but for those of the environment. */
-void control_drop_providers(DoorControl *control);
+void control_drop_models(DoorControl *control);

@@ -374,7 +374,7 @@ on_synced(ControlCall *call, GError **error)
             forget_box(c, ids->pdata[i]);
     }
     g_hash_table_foreach_remove(c->policies, is_old_policy, c);
-    control_drop_providers(c);
+    control_drop_models(c);
     log_info("door", "synced", log_int("boxes", g_hash_table_size(c->boxes)),
              log_int("policies", g_hash_table_size(c->policies)));
     return true;
@@ -502,6 +502,7 @@ door_control_new(const DoorControlSpec *spec, GError **error)
     c->boxes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, box_free);
     c->policies = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, policy_free);
     c->providers = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    c->budgets = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     c->tick.expired = on_tick;
     fact_log_on_new(spec->facts, on_new_fact, c);
     loop_timer_set(spec->loop, &c->tick, TICK_MS);
@@ -524,6 +525,7 @@ door_control_free(DoorControl *c)
     g_hash_table_unref(c->boxes);
     g_hash_table_unref(c->policies);
     g_hash_table_unref(c->providers);
+    g_hash_table_unref(c->budgets);
     g_strfreev(c->own_providers);
     g_free(c);
 }

@@ -127,7 +127,7 @@ note_scope(DoorModels *m, const char *scope, const Json *fact)
         return;
     StoredBudget *b = m->budgets->pdata[i];
 
-    b->spent.calls++;
+    b->spent.calls += usage_call_failed(fact) ? 0 : 1;
     b->spent.microusd += number_of(fact, "microusd");
     b->spent.tokens += number_of(fact, "input_tokens") + number_of(fact, "output_tokens") +
                        number_of(fact, "cached_tokens") + number_of(fact, "cache_write_tokens");

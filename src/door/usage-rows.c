@@ -8,8 +8,6 @@
 
 #define HOUR_US (G_GINT64_CONSTANT(3600) * G_USEC_PER_SEC)
 
-enum { STATUS_FAILED = 400 };
-
 static const char *
 text_of(const Json *fact, const char *name)
 {
@@ -22,6 +20,15 @@ static gint64
 number_of(const Json *fact, const char *name)
 {
     return MAX(json_integer_value(json_object_get(fact, name)), 0);
+}
+
+bool
+usage_call_failed(const Json *fact)
+{
+    enum { STATUS_FAILED = 400, STATUS_GONE = 499 };
+    gint64 status = number_of(fact, "status");
+
+    return status >= STATUS_FAILED && status != STATUS_GONE;
 }
 
 bool
@@ -50,7 +57,7 @@ usage_row_add(DbTx *tx, Json *fact, GError **error)
         DB_ARGS(db_int(time_us - time_us % HOUR_US), db_text(text_of(fact, "box")),
                 db_text(text_of(fact, "agent")), db_text(text_of(fact, "task")),
                 db_text(text_of(fact, "squad")), db_text(text_of(fact, "provider")),
-                db_text(text_of(fact, "model")), db_int(number_of(fact, "status") >= STATUS_FAILED),
+                db_text(text_of(fact, "model")), db_int(usage_call_failed(fact)),
                 db_int(!json_is_true(json_object_get(fact, "price_known"))),
                 db_int(number_of(fact, "input_tokens")), db_int(number_of(fact, "output_tokens")),
                 db_int(number_of(fact, "cached_tokens")), db_int(number_of(fact, "cache_write_tokens")),
@@ -101,7 +108,7 @@ usage_rows_spent(DbTx *tx, const char *scope, BudgetSpent *ret, GError **error)
         return err_set(error, ERR_INVALID, "'%s' is no scope", scope);
     g_autofree char *sql = g_strdup_printf(
         "SELECT COALESCE(SUM(input_tokens + output_tokens + cached_tokens + cache_write_tokens), 0), "
-        "COALESCE(SUM(microusd), 0), COALESCE(SUM(calls), 0) FROM usage%s%s%s",
+        "COALESCE(SUM(microusd), 0), COALESCE(SUM(calls - failed), 0) FROM usage%s%s%s",
         name != NULL ? " WHERE " : "", name != NULL ? groups[by].column : "", name != NULL ? " = ?" : "");
     g_autoptr(DbRows) rows = name != NULL ? db_query(tx, sql, DB_ARGS(db_text(colon + 1)), error)
                                           : db_query(tx, sql, DB_NO_ARGS, error);

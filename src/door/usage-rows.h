@@ -10,7 +10,11 @@
 /* Adds a fact "model.called"; others are no matter. */
 bool usage_row_add(DbTx *tx, Json *fact, GError **error);
 
-/* What was ever spent in a scope of budgets. */
+/* The provider gave nothing for it, and it counts against no budget.  That the client went is no
+ * failure: the provider has worked. */
+bool usage_call_failed(const Json *fact);
+
+/* What was ever spent in a scope of budgets; calls without those that failed. */
 bool usage_rows_spent(DbTx *tx, const char *scope, BudgetSpent *ret, GError **error);
 
 typedef enum UsageBy {

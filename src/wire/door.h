@@ -14,9 +14,9 @@
  *   {"do": "gone", "id"}
  *   {"do": "provider", "provider": {…}, "key": SEALED|null} + the file of a script
  *   {"do": "no-provider", "name"}
- *   {"do": "budget", "scope", "bounds": {…}, "spent": {…}?}
- *   {"do": "synced"}    everything was told: boxes, providers and policies not named since
- *                       hello are dropped
+ *   {"do": "budget", "scope", "bounds": {…}, "spent": {…}?}   bounds {}: it is no more
+ *   {"do": "synced"}    everything was told: boxes, providers, budgets and policies not named
+ *                       since hello are dropped
  *   {"do": "ack", "upto": N}
  *   {"do": "test", "serial", "provider"}
  * From the door:
