@@ -32,7 +32,7 @@ bool usage_reader_feed(UsageReader *reader, const void *bytes, size_t n, GError 
 bool usage_reader_is_complete(const UsageReader *reader);
 void usage_reader_result(UsageReader *reader, size_t request_bytes, Usage *ret);
 
-/* Prices of templates/prices.yaml, compiled in, and of the home's prices.yaml over them:
+/* Prices of templates/prices.yaml, compiled in, and of prices.yaml in the door's state folder over them:
  * micro-dollars per million tokens by model pattern. */
 typedef struct PriceTable PriceTable;
 PriceTable *price_table_new(GError **error); /* those compiled in */

@@ -109,6 +109,15 @@ run_deny(Cli *cli)
 
 /* ---- coop door rm ---- */
 
+/* A rule has the bare id of a box; who asks may write it either way. */
+static bool
+is_same_id(const char *scope, const char *asked, const char *of_rule)
+{
+    if (strcmp(scope, "box") == 0 && g_str_has_prefix(asked, "sb-"))
+        asked += strlen("sb-");
+    return strcmp(asked, of_rule) == 0;
+}
+
 static bool
 is_meant(Json *rule, Json *body, const char *word)
 {
@@ -120,7 +129,7 @@ is_meant(Json *rule, Json *body, const char *word)
     return g_ascii_strcasecmp(json_string_value(json_object_get(rule, "pattern")), word) == 0 &&
            strcmp(json_string_value(json_object_get(rule, "scope")), scope != NULL ? scope : "server") == 0 &&
            (scope_id == NULL ||
-            strstr(scope_id, json_string_value(json_object_get(rule, "scope_id"))) != NULL);
+            is_same_id(scope, scope_id, json_string_value(json_object_get(rule, "scope_id"))));
 }
 
 static ExitCode

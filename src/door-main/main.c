@@ -182,20 +182,29 @@ take_keys(Program *p, GError **error)
     return true;
 }
 
+/* A slip in the user's file must not close the door: the prices that are compiled in stay. */
+static void
+load_prices(PriceTable *table, const char *path)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *text = NULL;
+    gsize n = 0;
+
+    if (g_file_get_contents(path, &text, &n, NULL) && !price_table_load(table, text, n, &error))
+        log_warn("door", "prices.yaml is left out", log_str("file", path), log_gerror(error));
+}
+
 static bool
 make_gate(Program *p, GError **error)
 {
     g_autofree char *recordings = g_build_filename(p->options.state, "recordings", NULL);
     g_autofree char *prices = g_build_filename(p->options.state, "prices.yaml", NULL);
-    g_autofree char *text = NULL;
-    gsize n = 0;
 
     p->budgets = budgets_new();
     p->prices = price_table_new(error);
     if (p->prices == NULL || !path_make_private_dir(recordings, 0700, error))
         return false;
-    if (g_file_get_contents(prices, &text, &n, NULL) && !price_table_load(p->prices, text, n, error))
-        return false;
+    load_prices(p->prices, prices);
     p->gate = gate_new(&(GateSpec){.loop = p->loop,
                                    .budgets = p->budgets,
                                    .prices = p->prices,

@@ -219,7 +219,12 @@ def test_command(door, rules):
         door.cli('door', 'deny', INSIDE, '--box', box)
         assert ' 403 ' in door.through(box)
         assert INSIDE in door.cli('door', 'rules', '--box', box)
-        door.cli('door', 'rm', INSIDE, '--box', box)
+        door.cli('door', 'rm', INSIDE, '--box', box.removeprefix('sb-'))
+        for template in ('a', 'ab', 'b'):
+            door.cli('door', 'deny', 'x.test', '--template', template)
+        door.cli('door', 'rm', 'x.test', '--template', 'ab')
+        kept = {r['scope_id'] for r in door.get('/api/v1/door/rules')['rules'] if r['pattern'] == 'x.test'}
+        assert kept == {'a', 'b'}
         assert 'page of the test' in door.through(box)
         door.cli('door', 'mode', 'deny')
         assert ' 403 ' in door.through(box)

@@ -193,6 +193,20 @@ def test_bad_budgets_are_refused(server):
     assert server.ask('DELETE', '/api/v1/budgets/all').status == 404
 
 
+def test_bad_prices_do_not_close_the_door(server, provider):
+    prices = server.door_folder / 'state' / 'prices.yaml'
+    server.kill_door()
+    prices.write_text('models: [')
+    try:
+        server.start_door()
+        wait_until(server.door_is_up, 'the door')
+        assert 'prices.yaml is left out' in server.door_log.read_text()
+        with server.box() as box:
+            assert ask(server, box)[0] == 200
+    finally:
+        prices.unlink()
+
+
 def test_models_survive_a_restart_of_the_server(server, provider):
     with server.box() as box:
         server.kill()
