@@ -106,6 +106,12 @@ def test_unknown_box_and_rule(door):
 
 # ---- what is told ----
 
+@pytest.mark.parametrize('path', ['door/rules', 'door/log', 'providers', 'budgets'])
+def test_what_is_of_all_boxes_is_for_admins(door, path):
+    assert door.ask('GET', f'/api/v1/{path}').status == 200
+    assert door.ask('GET', f'/api/v1/{path}', key=door.make_key('read')['key']).status == 403
+
+
 def test_told(door, rules):
     with door.box() as box:
         after = door.get('/api/v1/events?limit=1')['seq']

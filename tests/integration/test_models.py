@@ -186,6 +186,18 @@ def test_a_budget_stops_calls_before_they_are_made(server, provider):
         assert ask(server, box, {**ASK, 'temperature': 0})[0] == 200
 
 
+def test_the_door_forgets_a_budget_that_went_meanwhile(server, provider):
+    with server.box() as box:
+        coop(server, 'budget', 'set', f'box:{box}', '--calls', '1')
+        assert ask(server, box)[0] == 200
+        assert ask(server, box, {**ASK, 'temperature': 1})[0] == 402
+        server.kill()
+        with open_log(server.home) as db, db:
+            db.execute('DELETE FROM budgets')
+        Server.start(server)
+        wait_until(lambda: ask(server, box, {**ASK, 'temperature': 1})[0] == 200, 'the door to forget it')
+
+
 def test_bad_budgets_are_refused(server):
     for scope, bounds in (('nobody:1', {'calls': 1}), ('box:', {'calls': 1}), ('all', {}), ('all', {'calls': -1}),
                           ('all', {'cakes': 1})):
