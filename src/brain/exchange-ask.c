@@ -68,7 +68,7 @@ pass_price(Exchange *x, const char *const *scopes, bool is_known)
         return true;
     exchange_refuse(x, FAULT_PRICE,
                     "the budget of %s is in money, and nobody knows what the model '%s' of the provider '%s' "
-                    "costs: its operator can add a row for it to prices.yaml in the home of Coop",
+                    "costs: its operator can add a row for it to prices.yaml in the door's state folder",
                     scope, x->model, provider_name(x->provider));
     return false;
 }

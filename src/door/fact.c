@@ -3,7 +3,10 @@
  *
  * A box may ask for the same place thousands of times: the first verdict is told at once, those
  * like it (kind, box, host, port) within FACT_WINDOW_US are counted, and told as one fact with a
- * "count" when the window is over.  When the ring is full, verdicts are counted without end. */
+ * "count" when the window is over.  When the ring is full, verdicts are counted without end.
+ *
+ * A box that asks for ever new places has FACT_WINDOWS_PER_BOX of its own; what is beyond them is
+ * counted by kind in one more ("others"), so that it does not take the room of the other boxes. */
 #include "door/fact.h"
 
 #include <string.h>
@@ -13,12 +16,14 @@
 enum {
     FACT_RESERVE = 1024, /* beyond FACTS_MAX, for what must not be forgotten */
     FACT_SLOTS = FACTS_MAX + FACT_RESERVE,
-    FACT_WINDOWS_MAX = 4096,
+    FACT_WINDOWS_MAX = 4096, /* and as many again of "others" */
+    FACT_WINDOWS_PER_BOX = 64,
     FACT_WORD_MAX = 256, /* of a fact that was cut down */
 };
 #define FACT_WINDOW_US (10 * G_USEC_PER_SEC)
 
 typedef struct Window {
+    char *box;     /* whose place it takes; NULL: one of "others" */
     Json *sample;  /* of those that were not told yet; NULL: none */
     guint64 count; /* of them */
     gint64 until_us;
@@ -28,6 +33,7 @@ struct FactLog {
     Json *ring[FACT_SLOTS];
     guint64 first, next; /* numbers: the oldest that is kept, and of the one to come */
     GHashTable *windows; /* char* -> Window* */
+    GHashTable *per_box; /* box -> how many of them are its own, as a pointer */
     guint64 forgotten;   /* told with the next fact */
     void (*on_new)(void *data);
     void *data;
@@ -39,6 +45,7 @@ window_free(gpointer data)
     Window *window = data;
 
     json_decref(window->sample);
+    g_free(window->box);
     g_free(window);
 }
 
@@ -49,6 +56,7 @@ fact_log_new(void)
 
     log->first = log->next = 1;
     log->windows = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, window_free);
+    log->per_box = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     return log;
 }
 
@@ -60,6 +68,7 @@ fact_log_free(FactLog *log)
     for (guint64 n = log->first; n < log->next; n++)
         json_decref(log->ring[n % FACT_SLOTS]);
     g_hash_table_unref(log->windows);
+    g_hash_table_unref(log->per_box);
     g_free(log);
 }
 
@@ -133,6 +142,39 @@ key_of(Json *fact)
                            text_of(fact, "host"), json_integer_value(json_object_get(fact, "port")));
 }
 
+static char *
+key_of_others(Json *fact)
+{
+    return g_strdup_printf("%s %s", text_of(fact, "kind"), text_of(fact, "box"));
+}
+
+/* It stands for many places, and must not name one. */
+static void
+make_others(Json *fact)
+{
+    static const char *const of_one[] = {"port", "method", "rule", "source", "why", "address", "sni"};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(of_one); i++)
+        json_object_del(fact, of_one[i]);
+    json_object_set_new(fact, "host", json_string("*"));
+    json_object_set_new(fact, "others", json_true());
+}
+
+static guint
+windows_of(const FactLog *log, const char *box)
+{
+    return GPOINTER_TO_UINT(g_hash_table_lookup(log->per_box, box));
+}
+
+static void
+set_windows_of(FactLog *log, const char *box, guint n)
+{
+    if (n == 0)
+        g_hash_table_remove(log->per_box, box);
+    else
+        g_hash_table_insert(log->per_box, g_strdup(box), GUINT_TO_POINTER(n));
+}
+
 static void
 add_number(Json *to, Json *from, const char *name)
 {
@@ -174,8 +216,11 @@ close_window(gpointer key, gpointer value, gpointer data)
 
     if (clock_mono_us() < window->until_us || (window->sample != NULL && fact_log_is_full(log)))
         return FALSE;
-    if (window->sample == NULL)
+    if (window->sample == NULL) {
+        if (window->box != NULL)
+            set_windows_of(log, window->box, windows_of(log, window->box) - 1);
         return TRUE;
+    }
     tell_window(log, window);
     window->until_us = clock_mono_us() + FACT_WINDOW_US;
     return FALSE;
@@ -185,6 +230,49 @@ void
 fact_log_settle(FactLog *log)
 {
     g_hash_table_foreach_remove(log->windows, close_window, log);
+}
+
+/* False: there are as many as may be. */
+static bool
+has_room(FactLog *log, const char *box)
+{
+    if (windows_of(log, box) >= FACT_WINDOWS_PER_BOX)
+        return false;
+    if (g_hash_table_size(log->windows) >= FACT_WINDOWS_MAX)
+        fact_log_settle(log);
+    return g_hash_table_size(log->windows) < FACT_WINDOWS_MAX;
+}
+
+/* Takes `key`. */
+static Window *
+add_window(FactLog *log, char *key, const char *box)
+{
+    Window *window = g_new0(Window, 1);
+
+    window->until_us = clock_mono_us() + FACT_WINDOW_US;
+    window->box = g_strdup(box);
+    g_hash_table_insert(log->windows, key, window);
+    if (box != NULL)
+        set_windows_of(log, box, windows_of(log, box) + 1);
+    return window;
+}
+
+/* Takes `fact`. */
+static void
+add_other(FactLog *log, Json *fact)
+{
+    g_autofree char *key = key_of_others(fact);
+    Window *window = g_hash_table_lookup(log->windows, key);
+
+    if (window == NULL && g_hash_table_size(log->windows) >= 2 * FACT_WINDOWS_MAX) {
+        log->forgotten++;
+        json_decref(fact);
+        return;
+    }
+    if (window == NULL)
+        window = add_window(log, g_steal_pointer(&key), NULL);
+    make_others(fact);
+    count(window, fact);
 }
 
 /* Takes `fact`. */
@@ -198,16 +286,11 @@ add_verdict(FactLog *log, Json *fact)
         count(window, fact);
         return;
     }
-    if (g_hash_table_size(log->windows) >= FACT_WINDOWS_MAX)
-        fact_log_settle(log);
-    if (g_hash_table_size(log->windows) >= FACT_WINDOWS_MAX) {
-        log->forgotten++;
-        json_decref(fact);
+    if (!has_room(log, text_of(fact, "box"))) {
+        add_other(log, fact);
         return;
     }
-    window = g_new0(Window, 1);
-    window->until_us = clock_mono_us() + FACT_WINDOW_US;
-    g_hash_table_insert(log->windows, g_steal_pointer(&key), window);
+    window = add_window(log, g_steal_pointer(&key), text_of(fact, "box"));
     if (fact_log_is_full(log))
         count(window, fact);
     else

@@ -123,11 +123,42 @@ test_bounds(void)
     g_assert_cmpuint(count(log), <=, 2 * FACTS_MAX);
 }
 
+/* A box that asks for ever new places takes no other box's room. */
+static void
+test_many_places(void)
+{
+    enum { PLACES = 6000, OWN = 64 };
+    g_autoptr(FactLog) log = fact_log_new();
+
+    for (int i = 0; i < PLACES; i++) {
+        g_autofree char *host = g_strdup_printf("h%d", i);
+
+        fact_log_add(log, verdict("door.denied", "b", host));
+    }
+    g_assert_cmpuint(count(log), ==, OWN);
+    fact_log_add(log, verdict("door.denied", "c", "x"));
+    Json *told = fact_log_next(log, OWN);
+
+    g_assert_cmpstr(json_string_value(json_object_get(told, "box")), ==, "c");
+    g_assert_null(json_object_get(told, "forgotten"));
+    fake_clock_forward(WINDOW_S);
+    fact_log_settle(log);
+    Json *others = fact_log_next(log, OWN + 1);
+
+    g_assert_cmpint(number(others, "count"), ==, PLACES - OWN);
+    g_assert_cmpint(number(others, "bytes_in"), ==, (PLACES - OWN) * 5);
+    g_assert_cmpstr(json_string_value(json_object_get(others, "host")), ==, "*");
+    g_assert_true(json_is_true(json_object_get(others, "others")));
+    fact_log_add(log, verdict("door.denied", "b", "y")); /* its room is free again */
+    g_assert_cmpuint(count(log), ==, OWN + 3);
+}
+
 int
 main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/door/fact/numbers", test_numbers);
+    g_test_add_func("/door/fact/many-places", test_many_places);
     g_test_add_func("/door/fact/same-verdicts", test_same_verdicts);
     g_test_add_func("/door/fact/full", test_full);
     g_test_add_func("/door/fact/bounds", test_bounds);
