@@ -23,6 +23,7 @@ typedef struct TestRun {
 } TestRun;
 
 typedef struct TestBox {
+    bool reuses_runs;   /* starts one of an ended run's number, whose frames are not for the first */
     int channel, spare; /* spare: the keeper's copy */
     pid_t pid;
     GHashTable *runs;

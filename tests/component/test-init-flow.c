@@ -379,6 +379,7 @@ test_hostile(void)
 
     box_until_started(box, run);
     box_until_ended(box, ended);
+    box->reuses_runs = true;
     for (guint i = 0; i < 20000; i++) {
         size_t n = (size_t)g_rand_int_range(rand, 1, sizeof packet);
         FrameHead head = {.type = (uint16_t)g_rand_int_range(rand, 0, 80),
