@@ -38,10 +38,14 @@ def untouched(keeper):
     return len(boxes.devices_of(keeper)) != len(boxes.loops_of(keeper))
 
 
+def unwritten(keeper):
+    return boxes.devices_written_down(keeper) != len(boxes.loops_of(keeper))
+
+
 def trimmed(keeper):
     """Only those that are in use are left, on the host and in the list."""
     boxes.wait_until(lambda: untouched(keeper), 'devices that nobody needs')
-    boxes.wait_until(lambda: boxes.devices_written_down(keeper) != len(boxes.loops_of(keeper)), 'devices in the list')
+    boxes.wait_until(lambda: unwritten(keeper), 'devices in the list')
 
 
 def at_once(keeper, n):
@@ -177,7 +181,7 @@ def test_killed_between_steps(make_keeper, step):
             answer, _ = keeper.answer()
             if answer.verb == boxes.BOX:
                 keeper.ask(KILL, answer.box)
-        trimmed(keeper)
+        boxes.wait_until(lambda: keeper.process.poll() is None and (untouched(keeper) or unwritten(keeper)), 'devices')
     keeper.end(signal.SIGKILL)
     boxes.wait_until(lambda: boxes.helpers_of(keeper), 'helpers outlive the keeper')
     keeper.start()
