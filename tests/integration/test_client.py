@@ -76,7 +76,7 @@ ASKING = {path: args for path, args in COMMANDS.items() if path != ('shell',)}
 # What a key that may only read can do.
 READING = {('status',), ('events',), ('ps',), ('top',), ('logs',), ('sandbox', 'ls'), ('sandbox', 'show'),
            ('sandbox', 'logs'), ('sandbox', 'stats'), ('cp',), ('sandbox', 'cp'), ('template',), ('template', 'ls'),
-           ('template', 'show')}
+           ('template', 'show'), ('door',)}
 
 
 @pytest.fixture(params=WHO)
