@@ -98,7 +98,7 @@ def test_style(tree, name, text, rule, message):
     ('src/http/c.c', C_LICENCE + 'int x = conn->system(1) + g_atoi(2);\n'),
     ('src/init/c.c', C_LICENCE + 'int p = fork();\n'),
     ('src/http/c.c', C_LICENCE + 'const char *s = "we now tell it in a string";\n'),
-    ('docs/a.md', 'a folder `/srv/work/x` and two spaces for a break  \n'),
+    ('docs/a.md', 'a folder `/srv/data/x` and two spaces for a break  \n'),
     ('build-x/c.c', 'not ours'),
 ])
 def test_style_lets_pass(tree, name, text):
