@@ -15,7 +15,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -372,26 +371,10 @@ on_socket(LoopWatch *watch, uint32_t events)
     client_unref(client);
 }
 
-static int
-connect_to(const char *path)
-{
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    autofd fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-    if (strlen(path) >= sizeof address.sun_path) {
-        errno = ENAMETOOLONG;
-        return -1;
-    }
-    memcpy(address.sun_path, path, strlen(path));
-    if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof address) < 0)
-        return -1;
-    return g_steal_fd(&fd);
-}
-
 static void
 try_connect(KeeperClient *client)
 {
-    client->watch.fd = connect_to(client->path);
+    client->watch.fd = channel_connect(client->path);
     const char *why = g_strerror(errno);
 
     if (client->watch.fd < 0 || !loop_add(client->loop, &client->watch, EPOLLIN, NULL) ||

@@ -5,13 +5,13 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "door/labels.h"
 #include "door/link-private.h"
+#include "wire/channel.h"
 #include "wire/door.h"
 
 enum {
@@ -188,26 +188,10 @@ is_door(const DoorLink *link)
     return stat(folder, &st) == 0 && door_peer_uid(link->peer, &uid) && uid == st.st_uid;
 }
 
-static int
-connect_to(const char *path)
-{
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    autofd fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-    if (strlen(path) >= sizeof address.sun_path) {
-        errno = ENAMETOOLONG;
-        return -1;
-    }
-    memcpy(address.sun_path, path, strlen(path));
-    if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof address) < 0)
-        return -1;
-    return g_steal_fd(&fd);
-}
-
 static void
 try_connect(DoorLink *link)
 {
-    int fd = connect_to(link->socket);
+    int fd = channel_connect(link->socket);
 
     if (fd < 0) {
         lose(link, g_strerror(errno));

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 /* Room for the descriptors of one packet, aligned for the kernel's header. */
@@ -12,6 +13,27 @@ typedef union Control {
     struct cmsghdr align;
     char bytes[CMSG_SPACE(sizeof(int) * CHANNEL_FDS_MAX)];
 } Control;
+
+int
+channel_connect(const char *path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+
+    if (strlen(path) >= sizeof address.sun_path) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    memcpy(address.sun_path, path, strlen(path));
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof address) == 0)
+        return fd;
+    int saved = errno;
+
+    close(fd);
+    errno = saved;
+    return -1;
+}
 
 int
 channel_send(int fd, const void *packet, size_t n, const int *fds, size_t n_fds)

@@ -12,6 +12,9 @@
  * Every call is for a non-blocking socket and sets errno. */
 enum { CHANNEL_PACKET_MAX = 64 * 1024 + 256, CHANNEL_FDS_MAX = 8 };
 
+/* A new connection to the listener at `path`; -1: errno, ENAMETOOLONG too. */
+int channel_connect(const char *path);
+
 /* 0: sent.  -1: EAGAIN when the peer's queue is full, EPIPE when it is gone. */
 int channel_send(int fd, const void *packet, size_t n, const int *fds, size_t n_fds);
 /* Head and payload from two places. */
