@@ -76,6 +76,18 @@ call_respond_error(ApiCall *call, const GError *error)
 }
 
 void
+call_on_done(void *data, const GError *error)
+{
+    ApiCall *call = data;
+
+    if (error != NULL)
+        call_respond_error(call, error);
+    else
+        call_respond_empty(call);
+    http_request_unref(call->request);
+}
+
+void
 call_respond_text(ApiCall *call, int status, const char *json)
 {
     keep_nowhere(call->request);

@@ -65,6 +65,9 @@ void call_respond_text(ApiCall *call, int status, const char *json);
 /* Takes `value`. */
 void call_respond_json(ApiCall *call, int status, Json *value);
 void call_respond_empty(ApiCall *call); /* 204 */
+/* The end of work that was begun with a reference to the request, which this drops: `data` is the
+ * call, answered with the error or with nothing.  A DbDone. */
+void call_on_done(void *data, const GError *error);
 /* {"code", "message", "request_id"}; the status follows from the error's kind.  Messages of
  * internal errors go to the log, not out. */
 void call_respond_error(ApiCall *call, const GError *error);

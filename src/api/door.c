@@ -147,18 +147,6 @@ post_rule(ApiCall *call)
 }
 
 static void
-on_removed(void *data, const GError *error)
-{
-    ApiCall *call = data;
-
-    if (error != NULL)
-        call_respond_error(call, error);
-    else
-        call_respond_empty(call);
-    http_request_unref(call->request);
-}
-
-static void
 delete_rule(ApiCall *call)
 {
     DoorService *door = service_of(call);
@@ -166,7 +154,7 @@ delete_rule(ApiCall *call)
     if (door == NULL)
         return;
     http_request_ref(call->request);
-    door_rules_remove(door_service_rules(door), call_param(call, "id"), on_removed, call);
+    door_rules_remove(door_service_rules(door), call_param(call, "id"), call_on_done, call);
 }
 
 static void

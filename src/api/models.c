@@ -20,18 +20,6 @@ models_of(ApiCall *call)
     return door_service_models(call->api->door);
 }
 
-static void
-on_removed(void *data, const GError *error)
-{
-    ApiCall *call = data;
-
-    if (error != NULL)
-        call_respond_error(call, error);
-    else
-        call_respond_empty(call);
-    http_request_unref(call->request);
-}
-
 /* ---- providers ---- */
 
 /* Those whose keys were in the environment that Coop was started with. */
@@ -126,7 +114,7 @@ delete_provider(ApiCall *call)
     if (models == NULL)
         return;
     http_request_ref(call->request);
-    door_models_remove_provider(models, call_param(call, "name"), on_removed, call);
+    door_models_remove_provider(models, call_param(call, "name"), call_on_done, call);
 }
 
 static void
@@ -221,7 +209,7 @@ delete_budget(ApiCall *call)
     g_autofree char *scope = dup_scope(call);
 
     http_request_ref(call->request);
-    door_models_remove_budget(models, scope, on_removed, call);
+    door_models_remove_budget(models, scope, call_on_done, call);
 }
 
 const ApiRoute models_routes[] = {

@@ -309,13 +309,7 @@ post_renew(ApiCall *call)
 static void
 on_killed(Box *box, const GError *error, void *data)
 {
-    ApiCall *call = data;
-
-    if (error != NULL)
-        call_respond_error(call, error);
-    else
-        call_respond_empty(call);
-    http_request_unref(call->request);
+    call_on_done(data, error);
 }
 
 static void
