@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+#include <glib.h>
+#include <stdbool.h>
+
+#include "base/loop.h"
+#include "box/host.h"
+#include "forge/git.h"
+#include "store/db.h"
+#include "store/events.h"
+#include "json/json.h"
+
+/* Repositories with pull requests, checks and a merge queue.
+ *
+ * What is asked of git blocks, so it runs in the forge's own threads: reads side by side, writes of
+ * one repository one after the other, in the order they came.  Rows and events are written from the
+ * loop (db_write).  Whatever is done in several steps is a row first: a server that was killed reads
+ * the rows, looks at the refs, and finishes or takes back what it finds. */
+typedef struct Forge Forge;
+typedef struct Repo Repo;
+
+enum {
+    FORGE_THREADS = 4,
+    FORGE_QUEUE_MAX = 1024, /* pieces of work waiting, in all; beyond: ERR_LIMIT */
+    REPO_NAME_MAX = 100,
+};
+
+typedef struct ForgeSpec {
+    Loop *loop; /* borrowed, as are the next three */
+    Db *db;
+    EventLog *events;
+    BoxHost *boxes;           /* NULL: no boxes, so no checks */
+    const char *home;         /* repositories are below HOME/repos, generations below HOME/generations */
+    const char *address;      /* of the server, as a URL: links begin with it */
+    const char *git;          /* path of coop-git */
+    const char *hooks;        /* folder with the hook of pushes */
+    const char *agent_prefix; /* of agents' names: GITHUB_AGENT_PREFIX */
+} ForgeSpec;
+
+Forge *forge_new(const ForgeSpec *spec);
+/* Reads the rows and settles what was under way; `done` when the forge can be used. */
+void forge_load(Forge *forge, DbDone done, void *data);
+void forge_free(Forge *forge); /* waits for what its threads do; what waits is cancelled */
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Forge, forge_free)
+
+/* ---- repositories ---- */
+
+Repo *repo_ref(Repo *repo);
+void repo_unref(Repo *repo);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Repo, repo_unref)
+
+typedef struct RepoInfo {
+    const char *id; /* UUID: the folder's name, and what other rows name */
+    const char *owner, *name;
+    const char *default_branch;
+    const char *description; /* "" : none */
+    const char *upstream;    /* URL of what it mirrors, without credentials; NULL: none */
+    const char *state;       /* importing, ready, failed, removing */
+    const char *problem;     /* of failed; else NULL */
+    gint64 number;           /* for faces that want one */
+    gint64 created_us, pushed_us;
+    guint64 bytes;
+} RepoInfo;
+void repo_info(const Repo *repo, RepoInfo *ret_info);
+GitRepo *repo_git(Repo *repo); /* borrowed */
+
+Repo *forge_find(Forge *forge, const char *owner, const char *name); /* borrowed; NULL: none.  Any case. */
+Repo *forge_find_id(Forge *forge, const char *id);
+void forge_each(Forge *forge, void (*func)(Repo *repo, void *data), void *data);
+
+/* ---- work ---- */
+
+typedef bool (*ForgeWork)(GitRepo *git, void *data, GError **error);
+
+/* `work` in a thread, then `done` (may be NULL) on the loop, then `destroy`.  `what` is for people: it
+ * is shown in the queue ("merge #7").  Failures that pass by themselves (a stale lock, a full
+ * queue of processes) are tried again, FORGE_TRIES in all. */
+void forge_read(Forge *forge, Repo *repo, const char *what, ForgeWork work, DbDone done, void *data,
+                GDestroyNotify destroy);
+void forge_write(Forge *forge, Repo *repo, const char *what, ForgeWork work, DbDone done, void *data,
+                 GDestroyNotify destroy);
+
+/* What waits and what is under way: [{repository, what, state, waiting_ms, tries}]. */
+Json *forge_queue_json(Forge *forge);
+
+/* What the other files of the forge and its faces answer with; `value` is borrowed, NULL with an
+ * error. */
+typedef void (*ForgeJsonFunc)(Json *value, const GError *error, void *data);

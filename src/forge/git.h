@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+#include <glib.h>
+#include <stdbool.h>
+
+/* The git program on one bare repository.
+ *
+ * Every call is a child that can do little: `coop-git` sets its limits, leaves it this repository
+ * (to read, or to write too) and the system's programs by Landlock, takes sockets and everything
+ * else that git does not need away by a filter, and becomes git.  Its environment is ours from the
+ * first to the last variable: no configuration of the system or of a user, no hooks but ours, no
+ * protocol, no fsmonitor, no pager, no external diff.  Nothing that a repository brings is run.
+ *
+ * These calls block: they are for the forge's threads (forge.h), never for the loop.  A GitRepo is
+ * never changed after it was made, so any thread may use it. */
+typedef struct GitRepo GitRepo;
+
+enum {
+    GIT_OID_LEN = 40,
+    GIT_TIMEOUT_MS = 60 * 1000,
+    GIT_OUTPUT_MAX = 8 << 20, /* of a call whose output is collected */
+    GIT_ERROR_MAX = 16 << 10, /* of what it says on standard error */
+};
+
+typedef struct GitHostSpec {
+    const char *launcher; /* path of coop-git */
+    const char *hooks;    /* folder with the one hook of pushes; NULL: none */
+} GitHostSpec;
+
+GitRepo *git_repo_new(const GitHostSpec *host, const char *id, const char *path);
+GitRepo *git_repo_ref(GitRepo *repo);
+void git_repo_unref(GitRepo *repo);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(GitRepo, git_repo_unref)
+const char *git_repo_id(const GitRepo *repo);
+const char *git_repo_path(const GitRepo *repo);
+
+typedef enum GitAccess {
+    GIT_READ,
+    GIT_WRITE,
+    GIT_REMOTE, /* writes, and may use the network: fetches of mirrors and pushes upstream only */
+} GitAccess;
+
+typedef struct GitCall {
+    GitAccess access;
+    const char *const *args; /* behind "git"; refs and paths only behind "--" or "--end-of-options" */
+    const char *const *env;  /* "NAME=value", more than ours; NULL: none */
+    const void *input;       /* NULL: none */
+    size_t input_len;
+    size_t output_max; /* 0: GIT_OUTPUT_MAX */
+    guint timeout_ms;  /* 0: GIT_TIMEOUT_MS */
+    /* Called with output as it comes in the place of collecting it; false ends the child, which
+     * then is no error.  NULL: it is collected. */
+    bool (*take)(const guint8 *bytes, size_t n, void *ctx);
+    /* Lines of standard error as they come (progress); NULL: they are kept for the message. */
+    void (*progress)(const char *line, void *ctx);
+    void *ctx;
+    const gint *cancel; /* atomic; not 0: the child is killed, ERR_CANCELLED; NULL: cannot be */
+} GitCall;
+
+/* True with exit code 0.  Otherwise ERR_INVALID with what git said (cleaned of control characters and
+ * of our paths), ERR_TIMEOUT, ERR_LIMIT (output), ERR_FULL (disk), ERR_CANCELLED or ERR_UNAVAILABLE
+ * (cannot be started).  `ret_out` may be NULL; it is NUL-terminated behind its length. */
+bool git_run(GitRepo *repo, const GitCall *call, GByteArray **ret_out, GError **error);
+/* The same where other exit codes are answers: they are no error. */
+bool git_ask(GitRepo *repo, const GitCall *call, int *ret_code, GByteArray **ret_out, GError **error);
+
+/* The common case: collected text without its last newline. */
+char *git_text(GitRepo *repo, GitAccess access, const char *const *args, GError **error);
+#define GIT_ARGS(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+/* ---- names ---- */
+
+/* A branch that may be made here: git's own rules and, beyond them, ASCII letters, digits and
+ * "._/-" only, no "-" first, no two alike but for their case in one repository, at most 200 bytes. */
+bool git_branch_is_valid(const char *name, GError **error);
+bool git_oid_is_valid(const char *oid); /* 40 lower-case hex digits */
+extern const char git_oid_zero[];
+
+/* ---- refs ---- */
+
+/* The commit of refs/heads/`branch`; NULL with ERR_NOT_FOUND when there is no such one. */
+char *git_branch_oid(GitRepo *repo, const char *branch, GError **error);
+/* Moves it only if it is still at `old` (git_oid_zero: is not there): ERR_CONFLICT names both
+ * otherwise.  `new` zero removes it. */
+bool git_branch_move(GitRepo *repo, const char *branch, const char *old, const char *new, const char *why,
+                     GError **error);
