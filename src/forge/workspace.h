@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+#include "box/box.h"
+#include "forge/forge.h"
+
+/* What boxes have of repositories: a work tree each, and one branch that they may push to.
+ *
+ * The rows are in memory from forge_load() on, and are of boxes that live: what comes from a box
+ * through the door is judged by its row alone, never by what it says. */
+typedef struct Workspaces Workspaces;
+
+enum {
+    WORKSPACE_PATH_MAX = 1024,
+    WORKSPACES_PER_BOX = 16,
+    WORKSPACE_PATTERN_MAX = 100,
+};
+
+/* Made by forge_new(), loaded after generations and identities, freed by forge_free(). */
+Workspaces *workspaces_new(Forge *forge, const ForgeSpec *spec);
+void workspaces_load(Workspaces *all, DbDone done, void *data);
+void workspaces_free(Workspaces *all);
+
+typedef struct Workspace {
+    char *box_id;
+    char *repository_id;
+    char *generation_id; /* NULL: the objects were fetched */
+    char *identity_id;   /* NULL: none; its commits are not signed */
+    char *branch;        /* without refs/heads/: the one it may push to */
+    char *path;          /* of the work tree, in the box */
+    bool may_force;      /* on that branch */
+    gint64 created_us;
+} Workspace;
+
+/* Borrowed until the loop turns; NULL: the box has none of it.  `repo` NULL: the one it has, or the
+ * first. */
+const Workspace *workspace_find(Forge *forge, const char *box_id, const Repo *repo);
+void workspace_each(Forge *forge, const char *box_id, void (*func)(const Workspace *, void *), void *data);
+
+/* ---- branches ---- */
+
+/* The name a branch gets: "{id}", "{role}", "{n}" and "{slug}" in a pattern are filled in. */
+typedef struct BranchName {
+    const char *pattern; /* NULL: WORKSPACE_BRANCH, or WORKSPACE_STEP_BRANCH with a role */
+    const char *id, *role, *slug;
+    guint n;
+} BranchName;
+#define WORKSPACE_BRANCH "task-{id}"
+#define WORKSPACE_STEP_BRANCH "task-{id}--{role}-{n}"
+#define WORKSPACE_FEATURE_BRANCH "feature/{id}-{slug}"
+/* NULL with ERR_INVALID: a word of the pattern has no value, or the result is no name for a branch. */
+char *workspace_branch_name(const BranchName *name, GError **error);
+/* Lower-case letters and digits with single dashes, at most 40 of them, from any title. */
+char *workspace_slug(const char *title);
+
+/* ---- what can be done ---- */
+
+typedef struct CloneSpec {
+    Repo *repo;
+    const char *branch;   /* its own; NULL: "box-{id of the box}" */
+    const char *base;     /* branch or commit that a new one starts from; NULL: the default branch */
+    const char *path;     /* NULL: NAME in the box's home folder */
+    const char *identity; /* id or name; NULL: the box's agent's, or none */
+    bool may_force;
+    const char *actor;
+} CloneSpec;
+
+/* All answer from the loop.  Values are what the API shows. */
+void workspace_clone(Forge *forge, Box *box, const CloneSpec *spec, ForgeJsonFunc done, void *data);
+/* Another branch for the box's work tree: made in the repository (from `base`, or where the work tree's
+ * own is), checked out in the box. */
+void workspace_branch(Forge *forge, Box *box, const CloneSpec *spec, ForgeJsonFunc done, void *data);
+
+typedef struct CommitSpec {
+    Repo *repo;               /* NULL: the one it has */
+    const char *message;      /* NULL: written from the diff */
+    const char *const *paths; /* NULL: everything that changed */
+    const char *actor;
+} CommitSpec;
+void workspace_commit(Forge *forge, Box *box, const CommitSpec *spec, ForgeJsonFunc done, void *data);
+void workspace_push(Forge *forge, Box *box, Repo *repo, const char *actor, ForgeJsonFunc done, void *data);
+
+/* ---- what comes through the door ---- */
+
+/* `commit` is a commit object without its signature, from the box's git; the answer is the armoured
+ * SSH signature by the identity whose e-mail its author and committer have.  ERR_DENIED otherwise. */
+char *workspace_sign(Forge *forge, const char *box_id, const void *commit, size_t n, GError **error);
