@@ -36,6 +36,8 @@ typedef struct DoorRule {
 
 const char *rule_scope_name(RuleScope scope);
 bool rule_scope_from_name(const char *name, RuleScope *ret);
+/* Everything but the server has a name or id. */
+bool rule_scope_check(RuleScope scope, const char *scope_id, GError **error);
 
 /* `changed` from the loop, when what boxes may has changed. */
 DoorRules *door_rules_new(Db *db, void (*changed)(void *ctx), void *ctx);

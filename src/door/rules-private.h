@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+#include "door/rules-rows.h"
+
+/* What rules*.c share. */
+struct DoorRules {
+    Db *db;
+    void (*changed)(void *ctx);
+    void *ctx;
+    guint refs; /* the owner, and jobs under way */
+    bool freed;
+    GPtrArray *rules;  /* StoredRule*, newest first */
+    GHashTable *modes; /* "scope scope_id" -> mode */
+    Json *clients;
+};
+
+extern const char *const rule_mode_names[]; /* as PolicyMode counts; ends with NULL */
+
+char *rules_mode_key(RuleScope scope, const char *scope_id);
+bool rules_is_of_box(const StoredRule *rule, const void *id);
+/* One of policy.h; the caller owns it. */
+Json *rules_policy_rule(const char *pattern, Json *ports, bool allow, bool inside, bool upgrade,
+                        const char *source);
