@@ -8,8 +8,6 @@
 #include "door/control-private.h"
 #include "wire/door.h"
 
-enum { VERB_MAX = 16 };
-
 /* ---- providers ---- */
 
 /* The text behind `fd`, from its start; NULL: it cannot be read, or is too long. */
@@ -158,7 +156,7 @@ control_budget(ControlCall *call, GError **error)
     const char *scope = NULL;
     Json *bounds = NULL, *spent = NULL;
     const JsonField fields[] = {
-        {"do", JSON_KIND_STRING, &(const char *){NULL}, true, 1, VERB_MAX},
+        {"do", JSON_KIND_STRING, &(const char *){NULL}, true, 1, CONTROL_VERB_MAX},
         {"scope", JSON_KIND_STRING, &scope, true, 1, BUDGET_SCOPE_LEN_MAX},
         {"bounds", JSON_KIND_OBJECT, &bounds, true},
         {"spent", JSON_KIND_OBJECT, &spent},

@@ -4,6 +4,8 @@
 #include "door/peer.h"
 
 /* What control*.c share. */
+enum { CONTROL_VERB_MAX = 16 };
+
 struct DoorControl {
     LoopWatch watch; /* of the listener; first: the loop hands back its address */
     DoorControlSpec spec;
@@ -29,6 +31,16 @@ typedef struct ControlCall {
     int fd;         /* -1: none */
     const char *id; /* of what it is about, for a refusal; NULL: none */
 } ControlCall;
+
+/* ---- control-boxes.c ---- */
+
+void control_boxes_init(DoorControl *control);
+bool control_policy(ControlCall *call, GError **error);
+bool control_box(ControlCall *call, GError **error);
+bool control_change(ControlCall *call, GError **error);
+bool control_gone(ControlCall *call, GError **error);
+/* After everything was told: those that were not named go. */
+void control_drop_boxes(DoorControl *control);
 
 /* ---- control-models.c ---- */
 
