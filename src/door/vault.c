@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "door/vault.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <sodium.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/cleanup.h"
 #include "base/err.h"
-#include "base/io.h"
-#include "base/path.h"
+#include "base/secret-file.h"
 #include "door/takeover.h"
 
 static const char file_name[] = "key";
@@ -38,32 +32,12 @@ door_vault_free(DoorVault *vault)
     g_free(vault);
 }
 
-/* False without an error: there is none. */
-static bool
-read_secret(const char *path, guint8 *ret_secret, GError **error)
-{
-    autofd fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    struct stat st;
-
-    if (fd < 0)
-        return errno == ENOENT ? false : err_errno(error, "open '%s'", path);
-    if (fstat(fd, &st) < 0)
-        return err_errno(error, "look at '%s'", path);
-    if (st.st_uid != geteuid() || (st.st_mode & 077) != 0)
-        return err_set(error, ERR_DENIED, "'%s' is not ours alone", path);
-    if (st.st_size != SECRET_BYTES || io_read_full(fd, ret_secret, SECRET_BYTES) != SECRET_BYTES)
-        return err_set(error, ERR_INTERNAL,
-                       "'%s' is damaged: move it away, and give the providers' keys again", path);
-    return true;
-}
-
-static bool
-make_secret(const char *path, guint8 *ret_secret, GError **error)
+static void
+make_secret(guint8 *ret_secret)
 {
     guint8 unused[PUBLIC_BYTES];
 
     crypto_box_keypair(unused, ret_secret);
-    return path_write_atomic(path, ret_secret, SECRET_BYTES, 0600, error);
 }
 
 DoorVault *
@@ -71,7 +45,6 @@ door_vault_open(const char *folder, GError **error)
 {
     g_autofree char *path = g_build_filename(folder, file_name, NULL);
     g_autoptr(DoorVault) vault = g_new0(DoorVault, 1);
-    g_autoptr(GError) failed = NULL;
 
     if (sodium_init() < 0) {
         err_set(error, ERR_INTERNAL, "the cryptographic library cannot be used");
@@ -82,11 +55,8 @@ door_vault_open(const char *folder, GError **error)
         err_set(error, ERR_FULL, "there is no locked memory for the door's key");
         return NULL;
     }
-    if (!read_secret(path, vault->secret, &failed) &&
-        (failed != NULL || !make_secret(path, vault->secret, &failed))) {
-        g_propagate_error(error, g_steal_pointer(&failed));
+    if (!secret_file_open(path, make_secret, vault->secret, SECRET_BYTES, error))
         return NULL;
-    }
     crypto_scalarmult_base(vault->public_key, vault->secret);
     sodium_bin2hex(vault->hex, sizeof vault->hex, vault->public_key, sizeof vault->public_key);
     return g_steal_pointer(&vault);
