@@ -4,7 +4,9 @@
  * The bytes come without a length, since a command that goes on has none and a log may have a
  * hole; where one is, a line says so.  A range has a length and no such line: it begins with
  * the first byte that is there and ends before the next hole, and Content-Range tells which
- * bytes these are.  So a long one is read twice: to see how far it goes, and then to the client. */
+ * bytes these are.  So a long one is read twice: to see how far it goes, and then to the client.
+ * Of a stream that still grows it is no longer than what is kept of the first reading: the log
+ * would drop the rest while a slow client takes it, and the length was promised. */
 #include <string.h>
 
 #include "api/command-find.h"
@@ -211,8 +213,8 @@ take_piece(Bytes *b, const RunPiece *piece)
 
     /* Either all before it was kept, or there is no room. */
     g_byte_array_append(b->got, piece->bytes, (guint)kept);
-    b->at += n;
-    return b->at <= b->last;
+    b->at += b->grows ? kept : n;
+    return b->at <= b->last && !(b->grows && b->got->len == RANGE_KEPT_MAX);
 }
 
 static bool

@@ -200,8 +200,12 @@ class Server:
 
     # ---- clients ----
 
-    def connect(self):
-        s = socket.create_connection(self.address, timeout=WAIT_S)
+    def connect(self, receive_buffer=None):
+        s = socket.socket()
+        if receive_buffer:
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        s.settimeout(WAIT_S)
+        s.connect(self.address)
         s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return s
 
@@ -305,11 +309,7 @@ class Stream:
         headers = {'Accept': 'text/event-stream', **(headers or {})}
         if last_id is not None:
             headers['Last-Event-ID'] = str(last_id)
-        self.sock = socket.socket()
-        if receive_buffer:
-            self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
-        self.sock.settimeout(WAIT_S)
-        self.sock.connect(server.address)
+        self.sock = server.connect(receive_buffer)
         self.sock.sendall(server.request(method, path, headers=headers, **more))
         self.response = http.client.HTTPResponse(self.sock)
         self.response.begin()

@@ -226,6 +226,34 @@ def test_range_of_what_goes_on(boxes, shared_box):
         assert read_answer(sock).body == b'0123456789\nend\n'
 
 
+def test_range_of_what_moves_on(boxes, shared_box):
+    """What a slow reader was promised comes, though the log has dropped it meanwhile."""
+    lines, limit = 2500000, 1 << 20
+    whole = b''.join(b'%d\n' % i for i in range(10**7, 10**7 + 2 * lines))
+    half = len(whole) // 2
+    made = boxes.start_command(shared_box, f'seq 10000000 {10**7 + lines - 1}; read x; '
+                                           f'seq {10**7 + lines} {10**7 + 2 * lines - 1}; read x', stdin=True, timeout=0)
+    at = f'{API}/{shared_box}/commands/{made["id"]}'
+
+    def ask(first):
+        answer = boxes.output(shared_box, made['id'], headers={'Range': f'bytes={first}-'})
+        return answer if answer.status == 206 else None
+
+    def check(answer):
+        first, last = map(int, re.fullmatch(r'bytes (\d+)-(\d+)/\*', answer.headers['Content-Range']).groups())
+        assert answer.body == whole[first:last + 1] and 0 < len(answer.body) <= limit
+        return first
+
+    wait_until(lambda: ask(half - 1), 'the first half')
+    with boxes.connect(receive_buffer=4096) as slow:
+        slow.sendall(boxes.request('GET', at + '/output', {'Range': f'bytes={half - 7 * limit}-'}))
+        boxes.ask('POST', at + '/stdin', body=b'\n')
+        wait_until(lambda: (a := ask(half - 7 * limit)) and check(a) > half, 'the first half to be dropped')
+        assert half - 7 * limit <= check(read_answer(slow)) < half
+    check(ask(0))
+    assert boxes.ask('DELETE', at).status == 204
+
+
 def test_events_go_on_where_they_were(boxes, shared_box):
     made = boxes.start_command(shared_box, 'for i in 1 2 3; do echo "ä$i"; echo "ö$i" >&2; read x; done; echo end',
                          stdin=True, timeout=0)
