@@ -4,8 +4,9 @@
  * 1. An end is decided once (`ending`); who comes later joins.
  * 2. The keeper's GONE, or a LIST that does not name the box, is what makes it true; only then
  *    the row gets its end, with the event, in one transaction.
- * 3. The decision is written down without being waited for: a server that is killed between
- *    the two finds it in the row, and knows why the box is not there any more. */
+ * 3. The decision is written down before the keeper is asked: a server that is killed between
+ *    the two finds it in the row, and knows why the box is not there any more.  A store that
+ *    cannot write keeps no box alive. */
 #include <string.h>
 
 #include "base/clock.h"
@@ -130,6 +131,17 @@ box_send_kill(Box *box)
     FAILPOINT("box-kill-sent");
 }
 
+static void
+on_decision_saved(Box *box, const GError *error, void *data)
+{
+    box->ending.written = true;
+    if (box->gone || box->host->closed)
+        return;
+    if (box->link != NULL)
+        box_link_stop(box->link);
+    box_send_kill(box);
+}
+
 void
 box_stop(Box *box, BoxState state, const char *reason, const char *kind, const char *actor)
 {
@@ -146,10 +158,8 @@ box_stop(Box *box, BoxState state, const char *reason, const char *kind, const c
     lease_drop(box->host, box);
     box_close_door(box);
     box_set_state(box, BOX_STOPPING, e->reason);
-    box_save(box, NULL, NULL, NULL, NULL, NULL);
-    if (box->link != NULL)
-        box_link_stop(box->link);
-    box_send_kill(box);
+    e->sent_us = clock_mono_us();
+    box_save(box, NULL, NULL, NULL, on_decision_saved, NULL);
 }
 
 typedef struct AlreadyGone {

@@ -24,7 +24,8 @@ typedef struct BoxEnding {
     char *reason;     /* NULL: nothing is decided */
     const char *kind; /* of the event */
     char *actor;
-    gint64 sent_us;  /* of the last KILL; 0: not yet */
+    gint64 sent_us;  /* of the last KILL; before the first, of the decision */
+    bool written;    /* the row says so, or could not: KILL may be sent */
     GArray *waiters; /* BoxWaiter */
 } BoxEnding;
 

@@ -69,6 +69,7 @@ restore_ending(Box *box)
     box->ending.kind = expired ? "box.expired" : "box.killed";
     box->ending.actor = g_strdup("coop");
     box->ending.sent_us = clock_mono_us();
+    box->ending.written = true;
 }
 
 static void
@@ -321,7 +322,8 @@ judge(Box *box, void *data)
 
         box_vanished(box, BOX_ERROR, interrupted ? "interrupted" : "lost");
     } else if (box->ending.reason != NULL) {
-        box_send_kill(box);
+        if (box->ending.written)
+            box_send_kill(box);
     } else if (is_nobodys(box)) {
         box_stop(box, BOX_ERROR, "interrupted", "box.failed", "coop");
     } else if (!host->load.listed) {

@@ -366,6 +366,31 @@ test_kill(void)
     g_assert_cmpint(store_read_int(w->store->db, "SELECT count(*) FROM sandboxes WHERE env <> '[]'"), ==, 0);
 }
 
+/* Who comes after a kill -9 has to know why the box is gone. */
+static void
+test_kill_follows_its_row(void)
+{
+    g_autoptr(World) w = world_new();
+    Box *box = world_box(w, "k1");
+    StoreGate gate = {0};
+    g_auto(Ended) ended = {0};
+
+    db_write(w->store->db, store_gate_work, NULL, &gate, NULL);
+    store_gate_wait(&gate);
+    box_kill(box, "killed", NULL, on_box_done, &ended);
+    for (int i = 0; i < 2; i++) {
+        while (g_main_context_iteration(NULL, FALSE))
+            ;
+        g_assert_cmpuint(fake_keeper_calls(KEEPER_KILL), ==, 0);
+        g_assert_cmpuint(fake_links_stopped(), ==, 0);
+        fake_keeper_lose(false); /* and is there again, with a LIST */
+    }
+    store_gate_open(&gate);
+    world_settle(w);
+    g_assert_true(ended.done && ended.error == NULL);
+    g_assert_cmpuint(fake_keeper_calls(KEEPER_KILL), ==, 1);
+}
+
 static void
 test_kill_while_creating(void)
 {
@@ -400,6 +425,7 @@ test_stuck(void)
 
     fake_keeper_hold(KEEPER_KILL);
     box_kill(box, "killed", NULL, on_box_done, &ended);
+    world_settle(w);
     world_tick(w, 10);
     g_assert_false(ended.done);
     world_tick(w, 1);
@@ -618,6 +644,7 @@ main(int argc, char **argv)
     g_test_add_func("/life/pause", test_pause);
     g_test_add_func("/life/pause-fails", test_pause_fails);
     g_test_add_func("/life/kill", test_kill);
+    g_test_add_func("/life/kill-follows-its-row", test_kill_follows_its_row);
     g_test_add_func("/life/kill-while-creating", test_kill_while_creating);
     g_test_add_func("/life/stuck", test_stuck);
     g_test_add_func("/life/kill-while-keeper-is-away", test_kill_while_keeper_is_away);
