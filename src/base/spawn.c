@@ -128,12 +128,12 @@ keep_dead_children(void)
         (void)signal(SIGCHLD, SIG_DFL);
 }
 
-Child *
-child_spawn(const SpawnSpec *spec, ChildExitFunc on_exit, void *data, GError **error)
+pid_t
+spawn_held(const SpawnSpec *spec, int *ret_pidfd, GError **error)
 {
     pid_t pid;
 
-    g_assert(spec->argv != NULL && spec->argv[0] != NULL && on_exit != NULL);
+    g_assert(spec->argv != NULL && spec->argv[0] != NULL);
     keep_dead_children();
     errno = spawn(spec, &pid);
     if (errno != 0) {
@@ -141,7 +141,7 @@ child_spawn(const SpawnSpec *spec, ChildExitFunc on_exit, void *data, GError **e
             err_errno(error, "start '%s' in '%s'", spec->argv[0], spec->cwd);
         else
             err_errno(error, "start '%s'", spec->argv[0]);
-        return NULL;
+        return -1;
     }
     /* The number cannot be taken over before we reap it, so this names our child. */
     int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
@@ -149,8 +149,22 @@ child_spawn(const SpawnSpec *spec, ChildExitFunc on_exit, void *data, GError **e
         err_errno(error, "hold process %d of '%s'", pid, spec->argv[0]);
         kill(pid, SIGKILL);
         waitpid(pid, NULL, 0);
-        return NULL;
+        return -1;
     }
+    *ret_pidfd = pidfd;
+    return pid;
+}
+
+Child *
+child_spawn(const SpawnSpec *spec, ChildExitFunc on_exit, void *data, GError **error)
+{
+    int pidfd;
+
+    g_assert(on_exit != NULL);
+    pid_t pid = spawn_held(spec, &pidfd, error);
+
+    if (pid < 0)
+        return NULL;
     Child *child = g_new0(Child, 1);
     *child = (Child){.pid = pid, .pidfd = pidfd, .on_exit = on_exit, .data = data};
     child->source = g_unix_fd_add(pidfd, G_IO_IN, on_pidfd, child);

@@ -34,6 +34,10 @@ typedef struct ChildExit {
  * inside. */
 typedef void (*ChildExitFunc)(Child *child, ChildExit how, void *data);
 
+/* Starts it without a loop, for threads that wait for it themselves.  The caller owns the pidfd and
+ * reaps the process.  -1: `error` is set. */
+pid_t spawn_held(const SpawnSpec *spec, int *ret_pidfd, GError **error);
+
 Child *child_spawn(const SpawnSpec *spec, ChildExitFunc on_exit, void *data, GError **error);
 
 /* Forgets the child: no callback any more.  A running child keeps running and is reaped by
