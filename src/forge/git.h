@@ -55,6 +55,8 @@ typedef struct GitCall {
     void (*progress)(const char *line, void *ctx);
     void *ctx;
     const gint *cancel; /* atomic; not 0: the child is killed, ERR_CANCELLED; NULL: cannot be */
+    /* GIT_REMOTE: what may be spoken, as git names it; NULL: "https" and "http". */
+    const char *const *protocols;
 } GitCall;
 
 /* True with exit code 0.  Otherwise ERR_INVALID with what git said (cleaned of control characters and

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One run of git, from a thread that may wait.
+ *
+ * The child leads a session of its own and its filter lets nothing leave it, so one signal to the
+ * group reaches everything it started.  That signal is sent before the leader is reaped, while its
+ * number cannot be another's, and also after a good end: whoever outlives git is no use to us. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/io.h"
+#include "base/spawn.h"
+#include "forge/git-private.h"
+
+enum {
+    READ_SIZE = 64 << 10,
+    CANCEL_LOOK_MS = 100,
+    PROGRESS_MAX = 1024, /* of progress; what is longer comes in pieces */
+};
+
+typedef struct Run {
+    const GitRepo *repo;
+    const GitCall *call;
+    GitEnd *end;
+    pid_t pid;
+    int pidfd, out, err;
+    gint64 deadline_us;
+    size_t output_max;
+    GString *line; /* of progress, unfinished */
+    guint8 *bytes; /* READ_SIZE */
+} Run;
+
+static void
+run_clear(Run *run)
+{
+    auto_close(&run->pidfd);
+    auto_close(&run->out);
+    auto_close(&run->err);
+    if (run->line != NULL)
+        g_string_free(run->line, TRUE);
+    g_free(run->bytes);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Run, run_clear)
+
+static const char *
+access_option(GitAccess access)
+{
+    switch (access) {
+    case GIT_READ:
+        return "--read";
+    case GIT_WRITE:
+        return "--write";
+    case GIT_REMOTE:
+        return "--net";
+    }
+    g_assert_not_reached();
+}
+
+static char **
+arguments(const GitRepo *repo, const GitCall *call)
+{
+    GPtrArray *argv = g_ptr_array_new();
+
+    g_ptr_array_add(argv, g_strdup(repo->launcher));
+    g_ptr_array_add(argv, g_strdup(access_option(call->access)));
+    g_ptr_array_add(argv, g_strdup(repo->path));
+    g_ptr_array_add(argv, g_strdup("--"));
+    g_ptr_array_add(argv, g_strdup("git"));
+    for (guint i = 0; call->args[i] != NULL; i++)
+        g_ptr_array_add(argv, g_strdup(call->args[i]));
+    g_ptr_array_add(argv, NULL);
+    return (char **)g_ptr_array_free(argv, FALSE);
+}
+
+/* A file in memory, so that nobody has to write while reading. */
+static int
+open_input(const GitCall *call, GError **error)
+{
+    autofd fd = memfd_create("git-input", MFD_CLOEXEC);
+
+    if (fd >= 0 && io_write_all(fd, call->input, call->input_len) && lseek(fd, 0, SEEK_SET) == 0)
+        return g_steal_fd(&fd);
+    err_errno(error, "write the input of git");
+    return -1;
+}
+
+static bool
+start(Run *run, GError **error)
+{
+    g_auto(GStrv) argv = arguments(run->repo, run->call);
+    g_auto(GStrv) env = git_env(run->repo, run->call);
+    autofd in = run->call->input != NULL ? open_input(run->call, error) : -1;
+    int out[2], err[2];
+
+    if (run->call->input != NULL && in < 0)
+        return false;
+    if (pipe2(out, O_CLOEXEC) < 0)
+        return err_errno(error, "make a pipe for git");
+    run->out = out[0];
+    autofd out_end = out[1];
+
+    if (pipe2(err, O_CLOEXEC) < 0)
+        return err_errno(error, "make a pipe for git");
+    run->err = err[0];
+    autofd err_end = err[1];
+    SpawnSpec spec = SPAWN_SPEC_INIT;
+
+    /* Only our ends: the others are git's standard streams. */
+    (void)fcntl(run->out, F_SETFL, O_NONBLOCK);
+    (void)fcntl(run->err, F_SETFL, O_NONBLOCK);
+    spec.argv = (const char *const *)argv;
+    spec.env = (const char *const *)env;
+    spec.stdin_fd = in;
+    spec.stdout_fd = out_end;
+    spec.stderr_fd = err_end;
+    spec.new_session = true;
+    run->pid = spawn_held(&spec, &run->pidfd, error);
+    return run->pid > 0;
+}
+
+static bool
+keep_output(Run *run, size_t n, GError **error)
+{
+    if (run->call->take != NULL) {
+        run->end->stopped = !run->call->take(run->bytes, n, run->call->ctx);
+        return true;
+    }
+    if (n > run->output_max - run->end->output->len)
+        return err_set(error, ERR_LIMIT, "git's answer has more than %zu bytes", run->output_max);
+    g_byte_array_append(run->end->output, run->bytes, (guint)n);
+    return true;
+}
+
+static void
+tell_progress(Run *run, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        char c = (char)run->bytes[i];
+        bool ends = c == '\n' || c == '\r';
+
+        if (!ends)
+            g_string_append_c(run->line, c);
+        if (run->line->len > 0 && (ends || run->line->len == PROGRESS_MAX)) {
+            run->call->progress(run->line->str, run->call->ctx);
+            g_string_truncate(run->line, 0);
+        }
+    }
+}
+
+/* The end is what tells why it failed, so the start makes room. */
+static void
+keep_said(Run *run, size_t n)
+{
+    GString *said = run->end->said;
+
+    if (run->call->progress != NULL)
+        tell_progress(run, n);
+    g_string_append_len(said, (const char *)run->bytes, (gssize)n);
+    if (said->len > GIT_ERROR_MAX)
+        g_string_erase(said, 0, (gssize)(said->len - GIT_ERROR_MAX));
+}
+
+/* Reads what is there; closes at the end of the stream. */
+static bool
+read_stream(Run *run, int *fd, GError **error)
+{
+    while (*fd >= 0 && !run->end->stopped) {
+        ssize_t n = read(*fd, run->bytes, READ_SIZE);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && errno == EAGAIN)
+            break;
+        if (n <= 0) {
+            close(g_steal_fd(fd));
+            break;
+        }
+        if (fd == &run->err)
+            keep_said(run, (size_t)n);
+        else if (!keep_output(run, (size_t)n, error))
+            return false;
+    }
+    return true;
+}
+
+static bool
+may_go_on(const Run *run, GError **error)
+{
+    if (run->call->cancel != NULL && __atomic_load_n(run->call->cancel, __ATOMIC_ACQUIRE) != 0)
+        return err_set(error, ERR_CANCELLED, "git was cancelled");
+    if (clock_mono_us() < run->deadline_us)
+        return true;
+    return err_set(error, ERR_TIMEOUT, "git took longer than %u s",
+                   (guint)((run->call->timeout_ms != 0 ? run->call->timeout_ms : GIT_TIMEOUT_MS) / 1000));
+}
+
+static int
+wait_ms(const Run *run)
+{
+    gint64 left = MAX(0, run->deadline_us - clock_mono_us()) / 1000 + 1;
+
+    return (int)MIN(left, run->call->cancel != NULL ? CANCEL_LOOK_MS : G_MAXINT);
+}
+
+/* True when it has ended, or `take` had enough. */
+static bool
+follow(Run *run, GError **error)
+{
+    bool ended = false;
+
+    while (!ended && !run->end->stopped) {
+        struct pollfd fds[] = {{.fd = run->pidfd, .events = POLLIN},
+                               {.fd = run->out, .events = POLLIN},
+                               {.fd = run->err, .events = POLLIN}};
+
+        if (!may_go_on(run, error))
+            return false;
+        if (poll(fds, G_N_ELEMENTS(fds), wait_ms(run)) < 0 && errno != EINTR)
+            return err_errno(error, "wait for git");
+        /* Before the streams are read: what it wrote before it ended is in them then. */
+        ended = fds[0].revents != 0;
+        if (!read_stream(run, &run->out, error) || !read_stream(run, &run->err, error))
+            return false;
+    }
+    return true;
+}
+
+static void
+finish(Run *run)
+{
+    siginfo_t how = {0};
+
+    (void)kill(-run->pid, SIGKILL);
+    while (waitid(P_PIDFD, (id_t)run->pidfd, &how, WEXITED) < 0 && errno == EINTR)
+        continue;
+    run->end->code = how.si_code == CLD_EXITED ? how.si_status : GIT_CODE_FATAL + how.si_status;
+}
+
+bool
+git_child_run(const GitRepo *repo, const GitCall *call, GitEnd *ret_end, GError **error)
+{
+    guint timeout = call->timeout_ms != 0 ? call->timeout_ms : GIT_TIMEOUT_MS;
+    g_auto(Run) run = {.repo = repo,
+                       .call = call,
+                       .end = ret_end,
+                       .pidfd = -1,
+                       .out = -1,
+                       .err = -1,
+                       .deadline_us = clock_mono_us() + (gint64)timeout * 1000,
+                       .output_max = call->output_max != 0 ? call->output_max : GIT_OUTPUT_MAX,
+                       .line = g_string_new(NULL),
+                       .bytes = g_malloc(READ_SIZE)};
+
+    ret_end->said = g_string_new(NULL);
+    ret_end->output = call->take == NULL ? g_byte_array_new() : NULL;
+    if (!start(&run, error))
+        return false;
+    bool done = follow(&run, error);
+
+    finish(&run);
+    if (ret_end->output != NULL) {
+        g_byte_array_append(ret_end->output, (const guint8 *)"", 1);
+        g_byte_array_set_size(ret_end->output, ret_end->output->len - 1);
+    }
+    return done;
+}

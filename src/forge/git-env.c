@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "forge/git-private.h"
+
+static const char *const fixed[] = {
+    "PATH=/usr/bin:/bin",
+    "HOME=/nonexistent",
+    "LC_ALL=C",
+    "TZ=UTC",
+    "GIT_CONFIG_NOSYSTEM=1",
+    "GIT_CONFIG_SYSTEM=/dev/null",
+    "GIT_CONFIG_GLOBAL=/dev/null",
+    "GIT_ATTR_NOSYSTEM=1",
+    "GIT_TERMINAL_PROMPT=0",
+    "GIT_ASKPASS=/bin/false",
+    "GIT_EDITOR=/bin/false",
+    "GIT_PAGER=cat",
+    "GIT_OPTIONAL_LOCKS=0",
+    "GIT_NO_REPLACE_OBJECTS=1",
+    "GIT_NO_LAZY_FETCH=1",
+    "GIT_LITERAL_PATHSPECS=1",
+    "GIT_ADVICE=0",
+    /* Reflogs want somebody; commits name their people themselves. */
+    "GIT_AUTHOR_NAME=Coop",
+    "GIT_AUTHOR_EMAIL=coop@localhost",
+    "GIT_COMMITTER_NAME=Coop",
+    "GIT_COMMITTER_EMAIL=coop@localhost",
+};
+
+/* Of the command line's rank: they win over what the repository's own file says. */
+static const struct {
+    const char *key, *value;
+} settings[] = {
+    {"core.bare", "true"},
+    {"core.fsmonitor", "false"},
+    {"core.attributesFile", "/dev/null"},
+    {"core.excludesFile", "/dev/null"},
+    {"core.alternateRefsCommand", "/bin/false"},
+    {"core.alternateRefsPrefixes", "refs/none"},
+    {"core.sshCommand", "/bin/false"},
+    {"core.gitProxy", ""},
+    {"core.pager", "cat"},
+    {"core.editor", "/bin/false"},
+    {"core.fsync", "all"},
+    {"credential.helper", ""},
+    {"diff.external", ""},
+    {"gc.auto", "0"},
+    {"gc.autoDetach", "false"},
+    {"maintenance.auto", "false"},
+    {"protocol.allow", "never"},
+    {"submodule.recurse", "false"},
+    {"fetch.recurseSubmodules", "false"},
+    {"push.recurseSubmodules", "no"},
+    {"fetch.writeCommitGraph", "false"},
+    {"commit.gpgSign", "false"},
+    {"tag.gpgSign", "false"},
+    {"log.showSignature", "false"},
+    {"transfer.fsckObjects", "true"},
+    {"fetch.fsckObjects", "true"},
+    {"receive.fsckObjects", "true"},
+    {"receive.autogc", "false"},
+    {"receive.advertisePushOptions", "false"},
+    {"receive.certNonceSeed", ""},
+    {"uploadpack.allowFilter", "true"},
+    {"uploadpack.packObjectsHook", ""},
+};
+
+static const char *const remote_protocols[] = {"https", "http", NULL};
+
+typedef struct Env {
+    GPtrArray *list;
+    guint n_settings;
+} Env;
+
+/* The later one wins, as it does on a command line; getenv() would take the first. */
+static void
+put(Env *env, char *text)
+{
+    size_t name = strcspn(text, "=") + 1;
+
+    for (guint i = 0; i < env->list->len; i++) {
+        if (strncmp(g_ptr_array_index(env->list, i), text, name) == 0) {
+            g_free(env->list->pdata[i]);
+            env->list->pdata[i] = text;
+            return;
+        }
+    }
+    g_ptr_array_add(env->list, text);
+}
+
+static void
+put_setting(Env *env, const char *key, const char *value)
+{
+    put(env, g_strdup_printf("GIT_CONFIG_KEY_%u=%s", env->n_settings, key));
+    put(env, g_strdup_printf("GIT_CONFIG_VALUE_%u=%s", env->n_settings, value));
+    env->n_settings++;
+}
+
+static void
+put_protocols(Env *env, const GitCall *call)
+{
+    const char *const *names = call->protocols != NULL ? call->protocols : remote_protocols;
+
+    if (call->access != GIT_REMOTE)
+        return;
+    for (guint i = 0; names[i] != NULL; i++) {
+        g_autofree char *key = g_strdup_printf("protocol.%s.allow", names[i]);
+
+        put_setting(env, key, "always");
+    }
+}
+
+char **
+git_env(const GitRepo *repo, const GitCall *call)
+{
+    Env env = {.list = g_ptr_array_new()};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(fixed); i++)
+        put(&env, g_strdup(fixed[i]));
+    put(&env, g_strconcat("GIT_DIR=", repo->path, NULL));
+    put(&env, g_strconcat("TMPDIR=", repo->path, "/tmp", NULL));
+    for (size_t i = 0; i < G_N_ELEMENTS(settings); i++)
+        put_setting(&env, settings[i].key, settings[i].value);
+    put_setting(&env, "core.hooksPath", repo->hooks != NULL ? repo->hooks : "/dev/null");
+    put_setting(&env, "safe.directory", repo->path);
+    put_protocols(&env, call);
+    for (guint i = 0; call->env != NULL && call->env[i] != NULL; i++)
+        put(&env, g_strdup(call->env[i]));
+    put(&env, g_strdup_printf("GIT_CONFIG_COUNT=%u", env.n_settings));
+    g_ptr_array_add(env.list, NULL);
+    return (char **)g_ptr_array_free(env.list, FALSE);
+}

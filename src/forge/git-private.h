@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+#include "forge/git.h"
+
+struct GitRepo {
+    gatomicrefcount refs;
+    char *id, *path;
+    char *launcher, *hooks;
+};
+
+/* Every variable of the child, ours and then those of `call`, which win. */
+char **git_env(const GitRepo *repo, const GitCall *call);
+
+enum { GIT_CODE_FATAL = 128 }; /* git's own; above: a usage that is wrong, or a signal */
+
+/* How a child ended, and what it said. */
+typedef struct GitEnd {
+    int code;           /* exit code; 128 + signal when one ended it */
+    bool stopped;       /* `take` had enough */
+    GByteArray *output; /* owned; NULL where `take` has had it */
+    GString *said;      /* standard error; owned */
+} GitEnd;
+void git_end_clear(GitEnd *end);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(GitEnd, git_end_clear)
+
+/* Runs it to its end.  False when it did not come to one of its own: it could not be started, took
+ * too long, said too much, or was cancelled; nothing of it is left then either. */
+bool git_child_run(const GitRepo *repo, const GitCall *call, GitEnd *ret_end, GError **error);
+
+/* What a child that failed said, as an error for people; always false. */
+bool git_error_set(const GitRepo *repo, const GitEnd *end, GError **error);

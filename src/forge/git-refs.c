@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "base/err.h"
+#include "forge/git-private.h"
+
+static bool
+ref_of(const char *branch, char **ret_ref, GError **error)
+{
+    if (!git_branch_is_valid(branch, error))
+        return false;
+    *ret_ref = g_strconcat("refs/heads/", branch, NULL);
+    return true;
+}
+
+/* *ret_oid: NULL when there is no such branch. */
+static bool
+look_up(GitRepo *repo, const char *ref, char **ret_oid, GError **error)
+{
+    g_autoptr(GByteArray) out = NULL;
+    GitCall call = {.args = GIT_ARGS("for-each-ref", "--format=%(objectname) %(refname)", "--", ref)};
+
+    if (!git_run(repo, &call, &out, error))
+        return false;
+    g_auto(GStrv) lines = g_strsplit((const char *)out->data, "\n", -1);
+
+    /* It also names what lies below: "a" finds "a/b" where there is no "a". */
+    for (guint i = 0; lines[i] != NULL; i++) {
+        if (strlen(lines[i]) > GIT_OID_LEN && strcmp(lines[i] + GIT_OID_LEN + 1, ref) == 0) {
+            *ret_oid = g_strndup(lines[i], GIT_OID_LEN);
+            return true;
+        }
+    }
+    *ret_oid = NULL;
+    return true;
+}
+
+char *
+git_branch_oid(GitRepo *repo, const char *branch, GError **error)
+{
+    g_autofree char *ref = NULL;
+    char *oid = NULL;
+
+    if (!ref_of(branch, &ref, error) || !look_up(repo, ref, &oid, error))
+        return NULL;
+    if (oid == NULL)
+        err_set(error, ERR_NOT_FOUND, "there is no branch '%s'", branch);
+    return oid;
+}
+
+static const char *
+place_name(const char *oid)
+{
+    return oid == NULL || strcmp(oid, git_oid_zero) == 0 ? "nothing" : oid;
+}
+
+/* Why the move was refused: looked up afterwards, because git's words are not an interface. */
+static bool
+explain(GitRepo *repo, const char *branch, const char *ref, const char *old, const GitEnd *end,
+        GError **error)
+{
+    g_autofree char *now = NULL;
+
+    if (!look_up(repo, ref, &now, error))
+        return false;
+    if (g_strcmp0(now != NULL ? now : git_oid_zero, old) != 0)
+        return err_set(error, ERR_CONFLICT, "branch '%s' is at %s, not at %s", branch, place_name(now),
+                       place_name(old));
+    return git_error_set(repo, end, error);
+}
+
+bool
+git_branch_move(GitRepo *repo, const char *branch, const char *old, const char *new, const char *why,
+                GError **error)
+{
+    g_autofree char *ref = NULL;
+    g_auto(GitEnd) end = {0};
+
+    if (!ref_of(branch, &ref, error))
+        return false;
+    if (!git_oid_is_valid(old) || !git_oid_is_valid(new))
+        return err_set(error, ERR_INVALID, "'%s' to '%s' is no move of a branch", old, new);
+    const char *const *args = strcmp(new, git_oid_zero) == 0
+                                  ? GIT_ARGS("update-ref", "--no-deref", "-m", why, "-d", "--", ref, old)
+                                  : GIT_ARGS("update-ref", "--no-deref", "--create-reflog", "-m", why, "--",
+                                             ref, new, old);
+    GitCall call = {.access = GIT_WRITE, .args = args};
+
+    if (!git_child_run(repo, &call, &end, error))
+        return false;
+    return end.code == 0 || explain(repo, branch, ref, old, &end, error);
+}

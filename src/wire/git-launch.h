@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Between whoever starts coop-git and that program. */
+enum {
+    GIT_LAUNCH_FAILED = 125, /* exit code: git was not started; standard error says why */
+    GIT_LAUNCH_WAIT_FD = 3,  /* --wait: one byte here lets it go on, the end of it ends it */
+};
