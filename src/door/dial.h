@@ -4,8 +4,8 @@
 #include <stdbool.h>
 
 #include "base/loop.h"
-#include "door/address.h"
 #include "door/name.h"
+#include "http/address.h"
 
 /* From a judged name to a connected socket: resolved once, by our own resolver (c-ares, the
  * host's name servers, no search list), every address judged, connected to exactly the address

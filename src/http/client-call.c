@@ -76,6 +76,11 @@ on_connected(void *data, char *ip, char *local_ip, int port, int local_port)
 static curl_socket_t
 on_open_socket(void *data, curlsocktype purpose, struct curl_sockaddr *address)
 {
+    HttpCall *call = data;
+
+    call->denied = address->family == AF_UNIX ? NULL : client_denies(call->client, &address->addr);
+    if (call->denied != NULL)
+        return CURL_SOCKET_BAD;
     return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
 }
 
@@ -240,6 +245,7 @@ set_callbacks(HttpCall *call)
     curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, on_connected);
     curl_easy_setopt(easy, CURLOPT_PREREQDATA, call);
     curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, on_open_socket);
+    curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, call);
     curl_easy_setopt(easy, CURLOPT_READFUNCTION, on_read);
     curl_easy_setopt(easy, CURLOPT_READDATA, call);
     curl_easy_setopt(easy, CURLOPT_SEEKFUNCTION, on_seek);

@@ -48,7 +48,9 @@ set_curl_error(HttpCall *call, CURLcode code)
             return;
         }
     }
-    if (code == CURLE_OPERATION_TIMEDOUT)
+    if (code == CURLE_COULDNT_CONNECT && call->denied != NULL)
+        err_set(&call->error, ERR_DENIED, "%s: its address may not be called: %s", call->peer, call->denied);
+    else if (code == CURLE_OPERATION_TIMEDOUT)
         err_set(&call->error, ERR_TIMEOUT, "%s: no connection within %u ms", call->peer,
                 call->limits.connect_ms);
     else if (code == CURLE_COULDNT_CONNECT)

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "base/buf.h"
+#include "http/address.h"
 #include "http/client.h"
 
 /* What the parts of the client share: client.c is the pool and the loop, client-setup.c turns
@@ -30,8 +31,10 @@ struct HttpClient {
     CURLM *multi;         /* NULL: freed */
     gint64 curl_due_us;   /* when curl wants to run again; -1: not by time */
     gint64 expire_due_us; /* no call's deadline is earlier; -1: none has one */
-    GQueue calls;         /* all */
-    GQueue ready;         /* those with something to hand on */
+    HttpReach reach;
+    OwnAddresses *own; /* NULL: any address will do */
+    GQueue calls;      /* all */
+    GQueue ready;      /* those with something to hand on */
 };
 
 typedef struct CallBody {
@@ -67,6 +70,7 @@ struct HttpCall {
     CallHead head;
     Buf in; /* bytes of the answer's body not handed on yet */
     GError *error;
+    const char *denied; /* what the last address was that may not be connected to; NULL: none */
     gint64 start_us;
     gint64 mark_us; /* last progress in this stage */
     CallStage stage;
@@ -79,6 +83,8 @@ struct HttpCall {
 };
 
 void client_mark_ready(HttpClient *client, HttpCall *call);
+/* Static text that says why not; NULL: it may be connected to. */
+const char *client_denies(HttpClient *client, const struct sockaddr *address);
 void client_watch_deadline(HttpClient *client, const HttpCall *call);
 
 HttpCall *call_new(const HttpCallSpec *spec, const HttpCallHandler *handler, void *ctx, GError **error);

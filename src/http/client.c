@@ -32,6 +32,7 @@ client_unref(HttpClient *client)
     if (--client->refs > 0)
         return;
     g_source_unref(client->source);
+    own_addresses_free(client->own);
     g_free(client);
     curl_global_cleanup();
 }
@@ -248,6 +249,26 @@ http_client_allow(HttpClient *client, guint connections, guint per_host)
     curl_multi_setopt(client->multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, (long)connections);
     curl_multi_setopt(client->multi, CURLMOPT_MAX_HOST_CONNECTIONS, (long)per_host);
     curl_multi_setopt(client->multi, CURLMOPT_MAXCONNECTS, (long)per_host);
+}
+
+void
+http_client_fence(HttpClient *client, HttpReach reach)
+{
+    client->reach = reach;
+    if (reach != HTTP_REACH_ANY && client->own == NULL)
+        client->own = own_addresses_new();
+}
+
+const char *
+client_denies(HttpClient *client, const struct sockaddr *address)
+{
+    const char *why;
+
+    if (client->reach == HTTP_REACH_ANY)
+        return NULL;
+    if (address_judge(address, &why) != ADDRESS_PUBLIC)
+        return client->reach == HTTP_REACH_LOOPBACK && address_is_loopback(address) ? NULL : why;
+    return own_addresses_have(client->own, address) ? "this host" : NULL;
 }
 
 void

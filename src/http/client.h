@@ -46,6 +46,15 @@ typedef struct HttpCallHandler {
 HttpClient *http_client_new(GMainContext *context);
 /* How many connections may be open at once, in all and to one host, in the place of limits.h. */
 void http_client_allow(HttpClient *client, guint connections, guint per_host);
+/* For calls to URLs that strangers gave: which addresses are connected to, whatever a name says at
+ * that moment (address.h).  Another one is ERR_DENIED.  Before the first call: connections are used
+ * again. */
+typedef enum HttpReach {
+    HTTP_REACH_ANY,
+    HTTP_REACH_PUBLIC,   /* and not this host */
+    HTTP_REACH_LOOPBACK, /* public, and loopback too */
+} HttpReach;
+void http_client_fence(HttpClient *client, HttpReach reach);
 void http_client_free(HttpClient *client); /* cancels what is under way */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HttpClient, http_client_free)
 

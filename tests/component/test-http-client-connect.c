@@ -172,6 +172,47 @@ test_refused(void)
 }
 
 static void
+test_fence(void)
+{
+    static const struct {
+        HttpReach reach;
+        const char *host;
+        const char *why; /* NULL: answers */
+    } cases[] = {
+        {HTTP_REACH_ANY, "127.0.0.1", NULL},
+        {HTTP_REACH_LOOPBACK, "127.0.0.1", NULL},
+        {HTTP_REACH_LOOPBACK, "here.invalid", NULL},
+        {HTTP_REACH_PUBLIC, "127.0.0.1", "loopback"},
+        {HTTP_REACH_PUBLIC, "here.invalid", "loopback"}, /* a name tells nothing */
+        {HTTP_REACH_PUBLIC, "0x7f.1", "loopback"},
+        {HTTP_REACH_PUBLIC, "2130706433", "loopback"},
+        {HTTP_REACH_PUBLIC, "[::1]", "loopback"},
+        {HTTP_REACH_LOOPBACK, "0.0.0.0", "this host"},
+        {HTTP_REACH_LOOPBACK, "10.1.2.3", "a private network"},
+        {HTTP_REACH_LOOPBACK, "[::ffff:127.0.0.1]", "loopback"},
+        {HTTP_REACH_PUBLIC, "169.254.169.254", "a metadata service"},
+    };
+    g_autoptr(Script) script = script_serve_one(hello_forever);
+    g_autofree char *served = script_url(script, "/");
+    const char *port = strrchr(served, ':');
+
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(HttpClient) client = http_client_new(NULL);
+        g_auto(Probe) probe = probe_init(client);
+        g_autofree char *url = g_strdup_printf("http://%s%s", cases[i].host, port);
+
+        http_client_fence(client, cases[i].reach);
+        probe_get(&probe, url);
+        probe_wait(&probe);
+        if (cases[i].why == NULL)
+            probe_check_ok(&probe, 200, "hello");
+        else
+            probe_check_error(&probe, ERR_DENIED, cases[i].why);
+    }
+    g_assert_cmpuint(script_accepts(script), ==, 3);
+}
+
+static void
 test_not_tls(void)
 {
     static const ScriptStep steps[] = {{SCRIPT_SEND, HELLO}, {SCRIPT_HOLD}};
@@ -413,6 +454,7 @@ main(int argc, char **argv)
     g_test_add_func("/http/client/connect/names", test_names);
     g_test_add_func("/http/client/connect/slow-lookup", test_slow_lookup);
     g_test_add_func("/http/client/connect/refused", test_refused);
+    g_test_add_func("/http/client/connect/fence", test_fence);
     g_test_add_func("/http/client/connect/not-tls", test_not_tls);
     g_test_add_func("/http/client/connect/stalls", test_connect_stalls);
     g_test_add_func("/http/client/connect/unix-socket", test_unix_socket);

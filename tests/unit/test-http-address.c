@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/un.h>
 
-#include "door/address.h"
+#include "http/address.h"
 
 /* First and last of each range, and what lies beside them. */
 static const struct {
@@ -198,9 +198,9 @@ int
 main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    g_test_add_func("/door/address/E1-E3-table", test_table);
-    g_test_add_func("/door/address/why", test_why);
-    g_test_add_func("/door/address/other", test_other);
-    g_test_add_func("/door/address/own", test_own);
+    g_test_add_func("/http/address/E1-E3-table", test_table);
+    g_test_add_func("/http/address/why", test_why);
+    g_test_add_func("/http/address/other", test_other);
+    g_test_add_func("/http/address/own", test_own);
     return g_test_run();
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "door/address.h"
+#include "http/address.h"
 
 #include <glib.h>
 #include <netinet/in.h>
@@ -139,4 +139,20 @@ address_judge(const struct sockaddr *address, const char **ret_why)
     }
     *ret_why = "not an internet address";
     return ADDRESS_FORBIDDEN;
+}
+
+bool
+address_is_loopback(const struct sockaddr *address)
+{
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6;
+
+    if (address->sa_family == AF_INET) {
+        memcpy(&v4, address, sizeof v4);
+        return ntohl(v4.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+    }
+    if (address->sa_family != AF_INET6)
+        return false;
+    memcpy(&v6, address, sizeof v6);
+    return IN6_IS_ADDR_LOOPBACK(&v6.sin6_addr);
 }

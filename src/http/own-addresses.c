@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "door/address.h"
+#include "http/address.h"
 
 enum { FRESH_US = G_USEC_PER_SEC };
 

@@ -17,6 +17,8 @@ typedef enum AddressKind {
 /* `ret_why` is a static text such as "loopback" or "a metadata service". */
 AddressKind address_judge(const struct sockaddr *address, const char **ret_why);
 
+bool address_is_loopback(const struct sockaddr *address); /* 127.0.0.0/8 and ::1 */
+
 /* The addresses of the host's own interfaces, read again at most once a second: they come and go. */
 typedef struct OwnAddresses OwnAddresses;
 OwnAddresses *own_addresses_new(void);
