@@ -20,9 +20,11 @@ bool
 keeper_prepare(const Config *config, const RunAs *server, GError **error)
 {
     g_autofree char *folder = place_folder(config, name, geteuid() == 0);
+    g_autofree char *generations = g_build_filename(config->home, "generations", NULL);
 
     return home_prepare(config->home, server->uid, server->gid, error) &&
            home_make_folder(config->templates_dir, server->uid, server->gid, error) &&
+           home_make_folder(generations, server->uid, server->gid, error) &&
            place_make(folder, geteuid(), getegid(), error);
 }
 
@@ -61,6 +63,7 @@ keeper_argv(const Config *config, const RunAs *server, const char *self, bool in
     place_add_option(argv, "--socket", g_build_filename(folder, "socket", NULL));
     place_add_option(argv, "--state", g_build_filename(folder, "state", NULL));
     place_add_option(argv, "--templates", g_strdup(config->templates_dir));
+    place_add_option(argv, "--generations", g_build_filename(config->home, "generations", NULL));
     place_add_option(argv, "--server-uid", g_strdup_printf("%u", server->uid));
     place_add_option(argv, "--template-base", g_strdup_printf("%u", base));
     place_add_option(argv, "--user-disk-memory",

@@ -64,7 +64,7 @@ box_new(Keeper *keeper, const KeeperRequest *request)
     box->disk_mount_fd = box->disk_dir_fd = box->disk_image_fd = box->disk_device = -1;
     box->pidfd = box->channel_fd = box->sync_fd = box->door_fd = -1;
     box->handed[0] = box->handed[1] = -1;
-    box->process_watch = box->sync_watch = (Watch)WATCH_INIT;
+    box->process_watch = box->sync_watch = box->attach_watch = (Watch)WATCH_INIT;
     box->next = keeper->boxes;
     keeper->boxes = box;
     keeper->n_boxes++;

@@ -20,6 +20,7 @@ typedef enum BoxHolds {
     HOLDS_DISK_JOB = 1 << 3, /* a helper works for it */
     HOLDS_DISK = 1 << 4,
     HOLDS_PROCESS = 1 << 5,
+    HOLDS_ATTACH = 1 << 6, /* a helper is in its mount namespace */
 } BoxHolds;
 
 enum { BOX_KILLERS_MAX = 4 };
@@ -52,6 +53,8 @@ typedef struct Box {
     int64_t born_us;
     int64_t deadline_us; /* CREATING and KILLING: when to try harder; CLOCK_MONOTONIC */
     Watch process_watch, sync_watch;
+    Watch attach_watch; /* the helper's pidfd */
+    uint32_t attach_serial;
 
     /* Why and how it ended. */
     KeeperStage failed_stage; /* 0: it was made */
@@ -78,6 +81,11 @@ void box_create_on_disk(Box *box, int error, DiskFds fds);
 
 /* spawn.c: on failure errno and the stage; what was made is in the box. */
 bool box_spawn(Box *box, KeeperStage *ret_stage);
+
+/* attach.c: ATTACH and DETACH */
+void box_attach(Keeper *keeper, const KeeperRequest *request);
+/* Its helper ends; box_clean() is called when it has. */
+void box_attach_cancel(Box *box);
 
 /* reap.c */
 void box_fail(Box *box, KeeperStage stage, int error);

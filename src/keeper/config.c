@@ -32,6 +32,7 @@ static const struct {
     {"state", "DIR", OPTION_TEXT, offsetof(KeeperConfig, state_dir), 0, true},
     {"templates", "DIR", OPTION_TEXT, offsetof(KeeperConfig, template_dir), 0, true},
     {"init", "FILE", OPTION_TEXT, offsetof(KeeperConfig, init_path), 0, true},
+    {"generations", "DIR", OPTION_TEXT, offsetof(KeeperConfig, generation_dir), 0, false},
     {"server-uid", "UID", OPTION_U32, offsetof(KeeperConfig, server_uid), UINT32_MAX - 1, false},
     {"id-base", "ID", OPTION_U32, offsetof(KeeperConfig, id_base), UINT32_MAX, false},
     {"id-ranges", "N", OPTION_U32, offsetof(KeeperConfig, id_ranges), KEEPER_BOXES_MAX, false},
@@ -126,6 +127,7 @@ config_clear(KeeperConfig *config)
     g_free(config->socket_path);
     g_free(config->state_dir);
     g_free(config->template_dir);
+    g_free(config->generation_dir);
     g_free(config->init_path);
     g_free(config->user_disk);
 }

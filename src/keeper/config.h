@@ -12,6 +12,7 @@ typedef struct KeeperConfig {
     char *socket_path;
     char *state_dir; /* absolute, without links, once it is open */
     char *template_dir;
+    char *generation_dir; /* NULL: none, and nothing can be attached */
     char *init_path;
     uid_t server_uid;
     uint32_t id_base, id_ranges;

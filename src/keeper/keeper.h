@@ -49,7 +49,7 @@ struct Keeper {
     Box *boxes;
     uint32_t n_boxes;
 
-    int state_fd, records_fd, template_fd, init_fd, netns_fd, ipcns_fd, lock_fd;
+    int state_fd, records_fd, template_fd, generation_fd, init_fd, netns_fd, ipcns_fd, lock_fd;
     char *stage_dir;
     char *instance;
     ProcView proc;

@@ -10,12 +10,13 @@
 
 #include "base/cleanup.h"
 
-static int
-open_layer(int store_fd, const char *name, int userns_fd)
+int
+layer_open(int store_fd, const char *name, uint64_t attrs, int userns_fd)
 {
     struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
                            .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS};
-    struct mount_attr attr = {.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV};
+    struct mount_attr attr = {.attr_set = attrs | MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
+                              .propagation = MS_PRIVATE};
     autofd dir = (int)syscall(SYS_openat2, store_fd, name, &how, sizeof how);
 
     if (dir < 0)
@@ -37,7 +38,7 @@ bool
 layers_open(int store_fd, const KeeperRequest *request, int userns_fd, int *ret_fds)
 {
     for (uint32_t i = 0; i < request->n_layers; i++) {
-        ret_fds[i] = open_layer(store_fd, request->layers[i], userns_fd);
+        ret_fds[i] = layer_open(store_fd, request->layers[i], 0, userns_fd);
         if (ret_fds[i] >= 0)
             continue;
         int saved = errno;

@@ -113,7 +113,9 @@ open_state(Keeper *keeper, GError **error)
         return err_set(error, ERR_CONFLICT, "another keeper uses '%s'", config->state_dir);
     keeper->stage_dir = g_strconcat(config->state_dir, "/stage", NULL);
     return make_dirs(keeper, error) && read_instance(keeper, error) &&
-           open_dir(config->template_dir, &keeper->template_fd, error);
+           open_dir(config->template_dir, &keeper->template_fd, error) &&
+           (config->generation_dir == NULL ||
+            open_dir(config->generation_dir, &keeper->generation_fd, error));
 }
 
 /* A sealed copy, so that no box ever runs from, or can reach, a file of the host. */
@@ -461,7 +463,7 @@ serve(Keeper *keeper, int argc, char **argv, GError **error)
 int
 main(int argc, char **argv)
 {
-    Keeper keeper = {.groups = {{0}}, .proc = PROC_VIEW_INIT};
+    Keeper keeper = {.groups = {{0}}, .proc = PROC_VIEW_INIT, .generation_fd = -1};
     g_autoptr(GError) error = NULL;
     const char *levels = g_getenv("COOP_LOG");
 

@@ -46,6 +46,7 @@ box_kill(Box *box)
             disk_stop(box->disk_dir_fd);
         FAILPOINT("kill-signal");
     }
+    box_attach_cancel(box);
     box->deadline_us = keeper_mono_us() + KILL_AGAIN_US;
     box_clean(box);
 }
@@ -136,7 +137,8 @@ box_clean(Box *box)
 {
     Keeper *keeper = box->keeper;
 
-    if ((box->holds & (HOLDS_PROCESS | HOLDS_DISK_JOB)) != 0 || !give_up_group(box) || !give_up_disk(box))
+    if ((box->holds & (HOLDS_PROCESS | HOLDS_DISK_JOB | HOLDS_ATTACH)) != 0 || !give_up_group(box) ||
+        !give_up_disk(box))
         return;
     if ((box->holds & HOLDS_RECORD) != 0 && !records_wipe(keeper->records_fd, box->slot))
         log_warn("keeper", "a box's record stays", log_str("box", box->id),

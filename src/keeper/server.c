@@ -295,6 +295,10 @@ dispatch(Server *server, const KeeperRequest *r)
     case KEEPER_PREPARE:
         answer_prepare(server, r);
         break;
+    case KEEPER_ATTACH:
+    case KEEPER_DETACH:
+        box_attach(server->keeper, r);
+        break;
     case KEEPER_OK:
     case KEEPER_BOX:
     case KEEPER_FAILED:

@@ -96,6 +96,10 @@ keeper_request_check(const KeeperRequest *request)
     case KEEPER_THAW:
     case KEEPER_STAT:
         return is_box_id(request->box, sizeof request->box);
+    case KEEPER_ATTACH:
+    case KEEPER_DETACH:
+        return is_box_id(request->box, sizeof request->box) && request->n_layers == 1 &&
+               is_layer(request->layers[0], sizeof request->layers[0]);
     case KEEPER_PREPARE:
         return request->count <= KEEPER_POOL_MAX && limits_check(&request->limits);
     default:
@@ -124,6 +128,7 @@ keeper_stage_name(KeeperStage stage)
         [STAGE_LANDLOCK] = "landlock",
         [STAGE_FILTER] = "system call filter",
         [STAGE_EXEC] = "exec",
+        [STAGE_ATTACH] = "attach",
     };
 
     return stage > 0 && stage < STAGE_MAX ? names[stage] : "unknown";

@@ -13,7 +13,7 @@
  * told, and then LISTED.  Records with serial 0 may come at any time. */
 
 enum {
-    KEEPER_VERSION = 2,
+    KEEPER_VERSION = 3,
     KEEPER_ID_LEN = 20,
     KEEPER_NAME_MAX = 63,
     KEEPER_LAYERS_MAX = 16,
@@ -35,6 +35,9 @@ enum {
     KEEPER_CPU_MAX = 1024 * 1000,
 };
 
+/* Only root inside may write there, and a folder on the way that others may write is refused. */
+#define KEEPER_ATTACH_DIR "/run/coop/git"
+
 typedef enum KeeperVerb {
     KEEPER_HELLO = 1, /* answered by OK with version and degraded */
     KEEPER_CREATE,    /* answered by BOX (with fds) or FAILED */
@@ -44,6 +47,11 @@ typedef enum KeeperVerb {
     KEEPER_STAT,      /* answered by STATS or FAILED */
     KEEPER_LIST,
     KEEPER_PREPARE, /* have `count` disks of these limits ready; answered by OK at once */
+    /* The folder layers[0] of the generations, read-only at KEEPER_ATTACH_DIR/NAME in the box; once
+     * more is no error.  Answered by OK or FAILED: EBUSY, another is under way there; ENOENT, no such
+     * folder, or the keeper was given none; EPERM, ENOTDIR: what the box has in that place. */
+    KEEPER_ATTACH,
+    KEEPER_DETACH, /* the same in reverse; one that is not there is no error */
     /* from the keeper */
     KEEPER_OK = 64,
     KEEPER_BOX,
@@ -103,6 +111,7 @@ typedef enum KeeperStage {
     STAGE_LANDLOCK,
     STAGE_FILTER,
     STAGE_EXEC,
+    STAGE_ATTACH,
     STAGE_MAX,
 } KeeperStage;
 

@@ -350,6 +350,21 @@ print_lines(long n)
     return 5;
 }
 
+/* A folder is away every other moment, for whoever is on the way through it. */
+static int
+churn(const char *path)
+{
+    char away[256];
+
+    snprintf(away, sizeof away, "%s.away", path);
+    for (;;) {
+        if (rename(path, away) < 0 && errno != ENOENT)
+            return errno;
+        if (rename(away, path) < 0 && errno != ENOENT && errno != EEXIST && errno != ENOTEMPTY)
+            return errno;
+    }
+}
+
 int
 main(int argc, char **argv)
 {
@@ -365,6 +380,12 @@ main(int argc, char **argv)
         return bomb_inodes();
     if (argc == 2 && strcmp(argv[1], "pause") == 0)
         return pause();
+    if (argc == 3 && strcmp(argv[1], "churn") == 0)
+        return churn(argv[2]);
+    if (argc == 4 && strcmp(argv[1], "rename") == 0)
+        return rename(argv[2], argv[3]) < 0 ? errno : 0;
+    if (argc == 3 && strcmp(argv[1], "unmount") == 0)
+        return umount2(argv[2], 0) < 0 ? errno : 0;
     if (argc == 3 && strcmp(argv[1], "lines") == 0)
         return print_lines(strtol(argv[2], NULL, 10));
     if (argc == 3 && strcmp(argv[1], "cat") == 0) {

@@ -16,9 +16,9 @@ from types import SimpleNamespace
 
 import pytest
 
-HELLO, CREATE, KILL, FREEZE, THAW, STAT, LIST, PREPARE = range(1, 9)
+HELLO, CREATE, KILL, FREEZE, THAW, STAT, LIST, PREPARE, ATTACH, DETACH = range(1, 11)
 OK, BOX, FAILED, GONE, STATS, LISTED, TROUBLE = range(64, 71)
-VERSION = 2
+VERSION = 3
 REQUEST = struct.Struct('<II24s64s1024sIIHHIQQIIII')
 ANSWER = struct.Struct('<II24sIIiiIIIIQQQQQIIq')
 RECORD = struct.Struct('<III20sq24x')

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The same boxes without root: as an ordinary user, and as root of that user's namespace."""
+import contextlib
 import errno
 import os
 import pathlib
@@ -34,20 +35,18 @@ def lent_ids():
     pytest.skip('no user has ids in /etc/subuid')
 
 
-@pytest.fixture(params=['user', 'user namespace'])
-def make_keeper(request, folder):
-    if os.geteuid() != 0:
-        pytest.skip('another user is tested as root')
-    boxes.need_namespaces()
+@contextlib.contextmanager
+def keeper_of_user(folder, how):
+    """Makes keepers of an ordinary user, or of root in that user's namespace."""
     _, uid, gid, first = lent_ids()
     if not shutil.which('newuidmap'):
         pytest.skip('newuidmap is not installed')
     prefix = ['setpriv', '--reuid', str(uid), '--regid', str(gid), '--clear-groups', '--']
-    if request.param == 'user namespace':
+    if how == 'user namespace':
         ids = f'{first},1,65536'
         prefix += ['unshare', '--user', '--map-root-user', '--map-users', ids, '--map-groups', ids, '--']
     os.chown(folder, uid, gid)
-    base = first if request.param == 'user' else 1
+    base = first if how == 'user' else 1
     made = []
 
     def make(*options):
@@ -62,6 +61,15 @@ def make_keeper(request, folder):
         if keeper.process.poll() is None:
             keeper.end(signal.SIGKILL)
         keeper.sock.close()
+
+
+@pytest.fixture(params=['user', 'user namespace'])
+def make_keeper(request, folder):
+    if os.geteuid() != 0:
+        pytest.skip('another user is tested as root')
+    boxes.need_namespaces()
+    with keeper_of_user(folder, request.param) as make:
+        yield make
 
 
 @pytest.fixture

@@ -107,6 +107,24 @@ test_numbers(void)
 }
 
 static void
+test_attach(void)
+{
+    for (KeeperVerb verb = KEEPER_ATTACH; verb <= KEEPER_DETACH; verb++) {
+        KeeperRequest r = {.verb = verb, .n_layers = 1};
+
+        memcpy(r.box, ID, KEEPER_ID_LEN);
+        g_assert_false(keeper_request_check(&r));
+        g_strlcpy(r.layers[0], "0af", sizeof r.layers[0]);
+        g_assert_true(keeper_request_check(&r));
+        r.n_layers = 2;
+        g_assert_false(keeper_request_check(&r));
+        r.n_layers = 1;
+        g_strlcpy(r.layers[0], "..", sizeof r.layers[0]);
+        g_assert_false(keeper_request_check(&r));
+    }
+}
+
+static void
 test_verbs(void)
 {
     KeeperRequest r = {.verb = KEEPER_HELLO, .count = KEEPER_VERSION};
@@ -146,6 +164,7 @@ main(int argc, char **argv)
     g_test_add_func("/record/strings", test_strings);
     g_test_add_func("/record/numbers", test_numbers);
     g_test_add_func("/record/verbs", test_verbs);
+    g_test_add_func("/record/attach", test_attach);
     g_test_add_func("/record/stages", test_stages);
     return g_test_run();
 }
