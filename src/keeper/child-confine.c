@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
-#include <linux/landlock.h>
 #include <linux/seccomp.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/landlock.h"
 #include "keeper/child.h"
 
 enum {
@@ -20,8 +20,6 @@ enum {
     STACK = 8 << 20,
     STACK_MAX = 64 << 20,
     NAME_TEXT_MAX = 64,
-    LANDLOCK_ABI_MIN = 2, /* below it files cannot be moved between folders at all */
-    LANDLOCK_ABI_SCOPES = 6,
 };
 
 static const int kept_capabilities[] = {CAP_CHOWN,  CAP_DAC_OVERRIDE, CAP_FOWNER, CAP_FSETID,
@@ -95,24 +93,18 @@ child_drop_capabilities(void)
            syscall(SYS_capset, &header, data) == 0;
 }
 
-/* The kernel's own structure as far as the newest kernel has it; older ones take its start. */
-typedef struct Ruleset {
-    uint64_t fs, net, scoped;
-} Ruleset;
-
 /* No device node can be made, no mount changed, no signal and no abstract socket reaches out of
  * the box.  Reading and writing files is left to their owners: rules for them would cost every
  * open and give nothing that the mounts do not. */
 bool
 child_landlock(int abi)
 {
-    enum { SCOPE_ABSTRACT_UNIX = 1 << 0, SCOPE_SIGNAL = 1 << 1 };
-    Ruleset rules = {.fs = LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_BLOCK |
-                           LANDLOCK_ACCESS_FS_REFER,
-                     .scoped = abi >= LANDLOCK_ABI_SCOPES ? SCOPE_ABSTRACT_UNIX | SCOPE_SIGNAL : 0};
+    LandlockRuleset rules = {
+        .fs = LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_BLOCK | LANDLOCK_ACCESS_FS_REFER,
+        .scoped = abi >= LANDLOCK_ABI_SCOPES ? LANDLOCK_SCOPE_SOCKETS | LANDLOCK_SCOPE_SIGNALS : 0};
     struct landlock_path_beneath_attr root = {.allowed_access = LANDLOCK_ACCESS_FS_REFER};
 
-    if (abi < LANDLOCK_ABI_MIN)
+    if (abi < LANDLOCK_ABI_REFER)
         return true;
     int fd = (int)syscall(SYS_landlock_create_ruleset, &rules,
                           abi >= LANDLOCK_ABI_SCOPES ? sizeof rules : sizeof rules.fs, 0);

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "keeper/filter.h"
 
-#include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <seccomp.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/callfilter.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/io.h"
@@ -16,35 +15,13 @@
 /* Names are a binary search: about nine comparisons for any call. */
 enum { OPTIMIZE_TREE = 2 };
 
-static void
-context_free(scmp_filter_ctx *context)
-{
-    if (*context != NULL)
-        seccomp_release(*context);
-}
-#define auto_context __attribute__((cleanup(context_free))) scmp_filter_ctx
-
-static int
-add_names(scmp_filter_ctx context, const char *const *names, uint32_t action)
-{
-    int result = 0;
-
-    for (size_t i = 0; names[i] != NULL && result == 0; i++) {
-        int call = seccomp_syscall_resolve_name(names[i]);
-
-        /* A call that only another architecture has is no rule here. */
-        result = call == __NR_SCMP_ERROR ? -EINVAL : seccomp_rule_add(context, action, call, 0);
-    }
-    return result;
-}
-
 static int
 fill_names(scmp_filter_ctx context)
 {
-    int result = add_names(context, filter_allowed, SCMP_ACT_ALLOW);
+    int result = callfilter_add_names(context, filter_allowed, SCMP_ACT_ALLOW);
 
     if (result == 0)
-        result = add_names(context, filter_refused, SCMP_ACT_ERRNO(EPERM));
+        result = callfilter_add_names(context, filter_refused, SCMP_ACT_ERRNO(EPERM));
     return result;
 }
 
@@ -135,7 +112,7 @@ bool
 filter_build(FilterPart part, uint32_t arch, FilterProgram *ret_program, GError **error)
 {
     bool names = part == FILTER_NAMES;
-    auto_context context = seccomp_init(names ? SCMP_ACT_ERRNO(ENOSYS) : SCMP_ACT_ALLOW);
+    auto_callfilter context = seccomp_init(names ? SCMP_ACT_ERRNO(ENOSYS) : SCMP_ACT_ALLOW);
     int result;
 
     if (context == NULL)
