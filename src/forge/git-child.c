@@ -50,36 +50,6 @@ run_clear(Run *run)
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Run, run_clear)
 
-static const char *
-access_option(GitAccess access)
-{
-    switch (access) {
-    case GIT_READ:
-        return "--read";
-    case GIT_WRITE:
-        return "--write";
-    case GIT_REMOTE:
-        return "--net";
-    }
-    g_assert_not_reached();
-}
-
-static char **
-arguments(const GitRepo *repo, const GitCall *call)
-{
-    GPtrArray *argv = g_ptr_array_new();
-
-    g_ptr_array_add(argv, g_strdup(repo->launcher));
-    g_ptr_array_add(argv, g_strdup(access_option(call->access)));
-    g_ptr_array_add(argv, g_strdup(repo->path));
-    g_ptr_array_add(argv, g_strdup("--"));
-    g_ptr_array_add(argv, g_strdup("git"));
-    for (guint i = 0; call->args[i] != NULL; i++)
-        g_ptr_array_add(argv, g_strdup(call->args[i]));
-    g_ptr_array_add(argv, NULL);
-    return (char **)g_ptr_array_free(argv, FALSE);
-}
-
 /* A file in memory, so that nobody has to write while reading. */
 static int
 open_input(const GitCall *call, GError **error)
@@ -95,8 +65,8 @@ open_input(const GitCall *call, GError **error)
 static bool
 start(Run *run, GError **error)
 {
-    g_auto(GStrv) argv = arguments(run->repo, run->call);
-    g_auto(GStrv) env = git_env(run->repo, run->call);
+    g_auto(GStrv) argv = git_call_argv(run->repo, run->call, false);
+    g_auto(GStrv) env = git_call_env(run->repo, run->call);
     autofd in = run->call->input != NULL ? open_input(run->call, error) : -1;
     int out[2], err[2];
 

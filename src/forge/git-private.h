@@ -6,10 +6,8 @@ struct GitRepo {
     gatomicrefcount refs;
     char *id, *path;
     char *launcher, *hooks;
+    bool foreign;
 };
-
-/* Every variable of the child, ours and then those of `call`, which win. */
-char **git_env(const GitRepo *repo, const GitCall *call);
 
 enum { GIT_CODE_FATAL = 128 }; /* git's own; above: a usage that is wrong, or a signal */
 

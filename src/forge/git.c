@@ -18,6 +18,7 @@ git_repo_new(const GitHostSpec *host, const char *id, const char *path)
     repo->path = g_strdup(path);
     repo->launcher = g_strdup(host->launcher);
     repo->hooks = g_strdup(host->hooks);
+    repo->foreign = host->foreign;
     return repo;
 }
 

@@ -24,7 +24,13 @@ enum {
 
 typedef struct GitHostSpec {
     const char *launcher; /* path of coop-git */
-    const char *hooks;    /* folder with the one hook of pushes; NULL: none */
+    /* Folder with the one hook of pushes; NULL: none.  What is in it is all besides git that may be run,
+     * with nothing but the repository and the system's libraries to read: no shell, no /proc. */
+    const char *hooks;
+    /* Somebody's own repository, to read only: its configuration may say what it likes, for nothing
+     * that it names can be run.  One of ours that has a setting of which we do not know that it runs
+     * nothing is not touched at all. */
+    bool foreign;
 } GitHostSpec;
 
 GitRepo *git_repo_new(const GitHostSpec *host, const char *id, const char *path);
@@ -57,6 +63,7 @@ typedef struct GitCall {
     const gint *cancel; /* atomic; not 0: the child is killed, ERR_CANCELLED; NULL: cannot be */
     /* GIT_REMOTE: what may be spoken, as git names it; NULL: "https" and "http". */
     const char *const *protocols;
+    const char *const *settings; /* "name=value" of git's configuration, more than ours; NULL: none */
 } GitCall;
 
 /* True with exit code 0.  Otherwise ERR_INVALID with what git said (cleaned of control characters and
@@ -69,6 +76,13 @@ bool git_ask(GitRepo *repo, const GitCall *call, int *ret_code, GByteArray **ret
 /* The common case: collected text without its last newline. */
 char *git_text(GitRepo *repo, GitAccess access, const char *const *args, GError **error);
 #define GIT_ARGS(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+/* What a call would run, for whoever runs it on the loop (base/spawn.h, with new_session): the command
+ * line and the whole environment, both the caller's to g_strfreev().  Of `call` only access, args, env,
+ * protocols and settings count.  `wait`: the child goes on when a byte comes on its fd 3, so that it
+ * can be put into a group before (box_host_hold()). */
+char **git_call_argv(const GitRepo *repo, const GitCall *call, bool wait);
+char **git_call_env(const GitRepo *repo, const GitCall *call);
 
 /* ---- names ---- */
 
@@ -86,3 +100,10 @@ char *git_branch_oid(GitRepo *repo, const char *branch, GError **error);
  * otherwise.  `new` zero removes it. */
 bool git_branch_move(GitRepo *repo, const char *branch, const char *old, const char *new, const char *why,
                      GError **error);
+
+/* ---- what a killed git leaves ---- */
+
+/* Removes locks of refs and the like, and what pushes had brought so far, older than `age_s`: but only
+ * while no git that was started here runs in the repository, which is ERR_CONFLICT.  None starts
+ * meanwhile. */
+bool git_clear_stale(GitRepo *repo, guint age_s, guint *ret_removed, GError **error);

@@ -112,7 +112,7 @@ put_protocols(Env *env, const GitCall *call)
 }
 
 char **
-git_env(const GitRepo *repo, const GitCall *call)
+git_call_env(const GitRepo *repo, const GitCall *call)
 {
     Env env = {.list = g_ptr_array_new()};
 
@@ -125,9 +125,50 @@ git_env(const GitRepo *repo, const GitCall *call)
     put_setting(&env, "core.hooksPath", repo->hooks != NULL ? repo->hooks : "/dev/null");
     put_setting(&env, "safe.directory", repo->path);
     put_protocols(&env, call);
+    for (guint i = 0; call->settings != NULL && call->settings[i] != NULL; i++) {
+        g_auto(GStrv) pair = g_strsplit(call->settings[i], "=", 2);
+
+        put_setting(&env, pair[0], pair[1] != NULL ? pair[1] : "");
+    }
     for (guint i = 0; call->env != NULL && call->env[i] != NULL; i++)
         put(&env, g_strdup(call->env[i]));
     put(&env, g_strdup_printf("GIT_CONFIG_COUNT=%u", env.n_settings));
     g_ptr_array_add(env.list, NULL);
     return (char **)g_ptr_array_free(env.list, FALSE);
+}
+
+static const char *
+access_option(GitAccess access)
+{
+    switch (access) {
+    case GIT_READ:
+        return "--read";
+    case GIT_WRITE:
+        return "--write";
+    case GIT_REMOTE:
+        return "--net";
+    }
+    g_assert_not_reached();
+}
+
+char **
+git_call_argv(const GitRepo *repo, const GitCall *call, bool wait)
+{
+    GPtrArray *argv = g_ptr_array_new();
+
+    g_ptr_array_add(argv, g_strdup(repo->launcher));
+    g_ptr_array_add(argv, g_strdup(access_option(call->access)));
+    if (wait)
+        g_ptr_array_add(argv, g_strdup("--wait"));
+    if (repo->foreign)
+        g_ptr_array_add(argv, g_strdup("--foreign"));
+    if (repo->hooks != NULL)
+        g_ptr_array_add(argv, g_strconcat("--hooks=", repo->hooks, NULL));
+    g_ptr_array_add(argv, g_strdup(repo->path));
+    g_ptr_array_add(argv, g_strdup("--"));
+    g_ptr_array_add(argv, g_strdup("git"));
+    for (guint i = 0; call->args[i] != NULL; i++)
+        g_ptr_array_add(argv, g_strdup(call->args[i]));
+    g_ptr_array_add(argv, NULL);
+    return (char **)g_ptr_array_free(argv, FALSE);
 }
