@@ -3,10 +3,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/fs.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "init/builtin.h"
@@ -295,7 +297,10 @@ builtin_move(const char *const *args)
 
     if (!keep && strcmp(args[2], "replace") != 0)
         return EINVAL;
-    return renameat2(AT_FDCWD, args[0], AT_FDCWD, args[1], keep ? RENAME_NOREPLACE : 0) < 0 ? errno : 0;
+    /* musl has no function for it. */
+    long result = syscall(SYS_renameat2, AT_FDCWD, args[0], AT_FDCWD, args[1], keep ? RENAME_NOREPLACE : 0);
+
+    return result < 0 ? errno : 0;
 }
 
 int
