@@ -180,12 +180,13 @@ await_exec(int fd)
 }
 
 static void
-find_user(const FrameStart *start, const UserMemory *memory, UserMemory *ret_found)
+find_user(const FrameStart *start, StartWay way, const UserMemory *memory, UserMemory *ret_found)
 {
     const char *wanted = (start->flags & START_ROOT) != 0 ? "0:0" : start->user;
 
     ret_found->known = false;
-    if (!user_recall(memory, wanted, &ret_found->user) && !user_learn(wanted, ret_found))
+    if (!user_recall(memory, wanted, &ret_found->user) &&
+        !user_learn(wanted, way == START_WAY_SHARED, ret_found))
         fail(FAIL_USER, errno);
 }
 
@@ -207,7 +208,7 @@ leader_run(const FrameStart *start, StartWay way, const UserMemory *memory)
     UserMemory found;
     int failed[2];
 
-    find_user(start, memory, &found);
+    find_user(start, way, memory, &found);
     if ((start->flags & START_BUILTIN) != 0) {
         report_start(&found, getpid());
         start_builtin(start, &found.user);

@@ -10,7 +10,7 @@
 
 /* Starting a run takes up to three forks of pid 1's small image:
  *
- *   init -> leader -> lookup (ends at once: reads passwd as nobody; not for one who is known)
+ *   init -> leader -> lookup (ends at once: reads passwd as nobody; where the leader cannot)
  *                  -> main   (the command)
  *
  * The leader (leader.h) is what makes a run's tree one thing that can be killed. */
@@ -38,7 +38,7 @@ typedef struct StartFds {
 } StartFds;
 
 /* How main is made.  SHARED is cheaper: it has the leader's memory until it has become its
- * program. */
+ * program, and the leader itself can be nobody for a while. */
 typedef enum StartWay { START_WAY_COPIED, START_WAY_SHARED } StartWay;
 /* What this machine allows.  To be asked before anything of the box runs. */
 StartWay start_way(void);

@@ -18,6 +18,7 @@
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <termios.h>
 #include <unistd.h>
@@ -74,7 +75,7 @@ place_fds(int connection, int lease)
     close(connection);
     close(lease);
     if (high < 0 || high_lease < 0 || dup3(high, CONNECTION_FD, O_CLOEXEC) < 0 ||
-        dup3(high_lease, LEASE_FD, O_CLOEXEC) < 0 || close_range(FIRST_FREE_FD, ~0U, 0) < 0)
+        dup3(high_lease, LEASE_FD, O_CLOEXEC) < 0 || syscall(SYS_close_range, FIRST_FREE_FD, ~0U, 0) < 0)
         _exit(1);
     do {
         fd = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -326,7 +327,7 @@ sudoer_run(int connection, int lease)
         refuse(FAIL_FORK, errno);
     if (!receive_request(&s, deadline_us) || !receive_text(&s, deadline_us) || !split_text(&s))
         refuse(FAIL_FRAME, EINVAL);
-    if (!user_lookup(s.user, &s.as))
+    if (!user_lookup(s.user, false, &s.as))
         refuse(FAIL_USER, errno);
     make_program(&s);
     if (!make_terminal(&s))

@@ -53,16 +53,30 @@ await_user(int fd, pid_t pid, User *ret_user)
     return true;
 }
 
-bool
-user_lookup(const char *wanted, User *ret_user)
+/* Only the effective ids change: others of that user may signal who has theirs as the real or the
+ * saved one.  With the effective user go the capabilities that open what is not for everybody. */
+static bool
+look_here(User *user)
 {
-    User user;
+    const uid_t keep = (uid_t)-1;
+
+    if (setresgid(keep, NOBODY, keep) < 0 || setresuid(keep, NOBODY, keep) < 0)
+        return false;
+    bool ok = user_read(user);
+    int e = errno;
+
+    if (setresuid(keep, 0, keep) < 0 || setresgid(keep, 0, keep) < 0)
+        _exit(EPERM);
+    errno = e;
+    return ok;
+}
+
+static bool
+look_apart(User *ret_user)
+{
+    User user = *ret_user;
     int fds[2];
 
-    if (!user_parse(wanted, &user)) {
-        errno = EINVAL;
-        return false;
-    }
     if (pipe2(fds, O_CLOEXEC) < 0)
         return false;
     pid_t pid = fork();
@@ -76,6 +90,15 @@ user_lookup(const char *wanted, User *ret_user)
     close(fds[0]);
     errno = e;
     return ok;
+}
+
+bool
+user_lookup(const char *wanted, bool here, User *ret_user)
+{
+    if (user_parse(wanted, ret_user))
+        return here ? look_here(ret_user) : look_apart(ret_user);
+    errno = EINVAL;
+    return false;
 }
 
 /* ---- remembering ---- */
@@ -121,7 +144,7 @@ has_settled(const UserFile *file)
 }
 
 bool
-user_learn(const char *wanted, UserMemory *ret_memory)
+user_learn(const char *wanted, bool here, UserMemory *ret_memory)
 {
     UserMemory *m = ret_memory;
 
@@ -131,5 +154,5 @@ user_learn(const char *wanted, UserMemory *ret_memory)
                has_settled(&m->files[1]);
     if (m->known)
         memcpy(m->wanted, wanted, strlen(wanted) + 1);
-    return user_lookup(wanted, &m->user);
+    return user_lookup(wanted, here, &m->user);
 }

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Root inside a real box, as sudo gives it: the few capabilities, the same walls, the same end."""
+import errno
 import os
 import re
 import shutil
@@ -86,3 +87,15 @@ def test_a_time_limit_reaches_root(make_box):
     assert reason == frames.TIMEOUT
     # Only pid 1, as soon as the run's leader is gone too.
     boxes.wait_until(lambda: len(boxes.processes_of(None, box.answer.id_base, 1)) - 1, 'processes')
+
+
+def test_names_are_read_as_nobody(make_box):
+    """A list of users that only root may read names nobody; and who has looked is root again."""
+    box = make_box()
+    assert fields(box.init.run(PROBE, 'cat', '/proc/self/status', user='other')[2])['Uid'].split() == ['33'] * 4
+    assert box.init.run('chmod', '/etc/passwd', '600', flags=frames.BUILTIN | frames.ROOT)[1] == 0
+    with pytest.raises(AssertionError, match=os.strerror(errno.ENOENT)):
+        box.init.run(PROBE, 'cat', '/proc/self/status', user='other')
+    root = fields(box.init.run(PROBE, 'cat', '/proc/self/status', flags=frames.ROOT)[2])
+    assert root['Uid'].split() == root['Gid'].split() == ['0'] * 4
+    assert int(root['CapEff'], 16) == INIT_CAPABILITIES

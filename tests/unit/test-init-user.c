@@ -11,7 +11,7 @@ learnt(void)
     UserMemory m;
 
     /* Whether it could look is the machine's affair; what it has looked at is ours. */
-    (void)user_learn("1234", &m);
+    (void)user_learn("1234", false, &m);
     m.user = (User){.uid = 1234, .gid = 4321};
     return m;
 }
@@ -57,9 +57,9 @@ test_not_kept(void)
     g_autofree char *longer = g_strnfill(USER_WANTED_MAX + 1, 'x');
     UserMemory m;
 
-    g_assert_false(user_learn(longest, &m));
+    g_assert_false(user_learn(longest, false, &m));
     g_assert_true(m.known);
-    g_assert_false(user_learn(longer, &m));
+    g_assert_false(user_learn(longer, false, &m));
     g_assert_false(m.known);
 }
 
