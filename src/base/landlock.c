@@ -29,7 +29,9 @@ const LandlockPath landlock_network_paths[] = {
 int
 landlock_abi(void)
 {
-    return (int)syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+    long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+
+    return abi > 0 ? (int)abi : 0;
 }
 
 static size_t

@@ -15,7 +15,7 @@ enum {
     LANDLOCK_ABI_NET = 4,
     LANDLOCK_ABI_SCOPES = 6,
 };
-int landlock_abi(void); /* below 1: the kernel has none */
+int landlock_abi(void); /* 0: this kernel has none */
 
 /* Newer than the headers of the oldest distribution. */
 #define LANDLOCK_FS_TRUNCATE (1ULL << 14)

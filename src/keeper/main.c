@@ -24,6 +24,7 @@
 #include "base/exitcode.h"
 #include "base/id.h"
 #include "base/io.h"
+#include "base/landlock.h"
 #include "base/log.h"
 #include "base/path.h"
 #include "keeper/keeper.h"
@@ -37,7 +38,6 @@ enum {
     RECONCILE_US = 60 * G_USEC_PER_SEC,
     STOP_US = 10 * G_USEC_PER_SEC,
     INSTANCE_BYTES = 8,
-    LANDLOCK_ABI_MIN = 2,
     US_PER_MS = 1000,
 };
 
@@ -271,7 +271,7 @@ open_disks(Keeper *keeper)
     if (!keeper->privileged)
         keeper->degraded |= DEGRADED_IDS | DEGRADED_DISK;
     keeper->landlock_abi = landlock_abi();
-    if (keeper->landlock_abi < LANDLOCK_ABI_MIN)
+    if (keeper->landlock_abi < LANDLOCK_ABI_REFER)
         keeper->degraded |= DEGRADED_LANDLOCK;
 }
 

@@ -2,7 +2,6 @@
 #include "keeper/require.h"
 
 #include <errno.h>
-#include <linux/landlock.h>
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <stdint.h>
@@ -79,14 +78,6 @@ bool
 require_kernel(uint64_t *ret_namespaces, GError **error)
 {
     return require_seccomp(error) && require_namespaces(ret_namespaces, error);
-}
-
-int
-landlock_abi(void)
-{
-    long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
-
-    return abi > 0 ? (int)abi : 0;
 }
 
 int

@@ -7,7 +7,5 @@
 
 /* A keeper that cannot confine does not start; the message says what is missing. */
 bool require_kernel(uint64_t *ret_namespaces, GError **error);
-/* 0: this kernel has none. */
-int landlock_abi(void);
 /* Which of the names that boxes must not see this kernel has. */
 int find_masks(ChildMask ret_masks[CHILD_MASKS_MAX]);
