@@ -92,8 +92,10 @@ start(Run *run, GError **error)
     spec.stdout_fd = out_end;
     spec.stderr_fd = err_end;
     spec.new_session = true;
-    run->pid = spawn_held(&spec, &run->pidfd, error);
-    return run->pid > 0;
+    g_autoptr(GError) why = NULL;
+
+    run->pid = spawn_held(&spec, &run->pidfd, &why);
+    return run->pid > 0 || err_set(error, ERR_UNAVAILABLE, "git cannot be started: %s", why->message);
 }
 
 static bool

@@ -48,6 +48,25 @@ git_branch_oid(GitRepo *repo, const char *branch, GError **error)
     return oid;
 }
 
+/* On some file systems, and to some people, two such names are one. */
+static bool
+has_no_twin(GitRepo *repo, const char *ref, GError **error)
+{
+    g_autofree char *text = git_text(
+        repo, GIT_READ, GIT_ARGS("for-each-ref", "--ignore-case", "--format=%(refname)", "--", ref), error);
+
+    if (text == NULL)
+        return false;
+    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
+
+    for (guint i = 0; lines[i] != NULL; i++) {
+        if (g_ascii_strcasecmp(lines[i], ref) == 0 && strcmp(lines[i], ref) != 0)
+            return err_set(error, ERR_CONFLICT, "there is a branch '%s' already",
+                           lines[i] + strlen("refs/heads/"));
+    }
+    return true;
+}
+
 static const char *
 place_name(const char *oid)
 {
@@ -80,6 +99,8 @@ git_branch_move(GitRepo *repo, const char *branch, const char *old, const char *
         return false;
     if (!git_oid_is_valid(old) || !git_oid_is_valid(new))
         return err_set(error, ERR_INVALID, "'%s' to '%s' is no move of a branch", old, new);
+    if (strcmp(old, git_oid_zero) == 0 && !has_no_twin(repo, ref, error))
+        return false;
     const char *const *args = strcmp(new, git_oid_zero) == 0
                                   ? GIT_ARGS("update-ref", "--no-deref", "-m", why, "-d", "--", ref, old)
                                   : GIT_ARGS("update-ref", "--no-deref", "--create-reflog", "-m", why, "--",

@@ -21,6 +21,8 @@ enum {
 };
 #define FILE_BYTES ((rlim_t)64 << 30)
 
+#define DATA_BYTES ((rlim_t)4 << 30)
+
 static const char *const programs[] = {"/usr/bin/git", "/usr/local/bin/git", NULL};
 
 /* What git reads besides the repository; the programs of its own folder are all that it runs. */
@@ -69,7 +71,8 @@ static bool
 confine_limits(void)
 {
     return limit(RLIMIT_CORE, 0) && limit(RLIMIT_CPU, CPU_S) && limit(RLIMIT_NOFILE, FILES) &&
-           limit(RLIMIT_NPROC, PROCESSES) && limit(RLIMIT_FSIZE, FILE_BYTES) && limit(RLIMIT_MEMLOCK, 0);
+           limit(RLIMIT_NPROC, PROCESSES) && limit(RLIMIT_FSIZE, FILE_BYTES) &&
+           limit(RLIMIT_DATA, DATA_BYTES) && limit(RLIMIT_MEMLOCK, 0);
 }
 
 /* The loader that the kernel starts git with: ours, since both are of this system. */

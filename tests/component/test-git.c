@@ -54,6 +54,48 @@ test_branch_move(void)
     g_assert_error(error, ERR_DOMAIN, ERR_NOT_FOUND);
 }
 
+/* Alike but for the case, below another, above another. */
+static void
+test_branch_names(void)
+{
+    static const struct {
+        const char *name;
+        ErrKind kind;
+    } refused[] = {{"Main", ERR_CONFLICT},  {"MAIN", ERR_CONFLICT},    {"a", ERR_INVALID},
+                   {"main/x", ERR_INVALID}, {"--mirror", ERR_INVALID}, {"x.lock", ERR_INVALID}};
+    g_autoptr(GitWorld) world = git_world_new();
+    g_autofree char *oid = git_world_branch(world, "main", "a.txt", "one\n");
+
+    g_assert_true(git_branch_move(world->repo, "a/b", git_oid_zero, oid, "test", NULL));
+    for (size_t i = 0; i < G_N_ELEMENTS(refused); i++) {
+        g_autoptr(GError) error = NULL;
+
+        g_assert_false(git_branch_move(world->repo, refused[i].name, git_oid_zero, oid, "test", &error));
+        g_assert_error(error, ERR_DOMAIN, (int)refused[i].kind);
+    }
+    g_assert_null(git_branch_oid(world->repo, "a", NULL));
+    g_autofree char *refs = git_world_text(world, GIT_READ, GIT_ARGS("for-each-ref", "--format=%(refname)"));
+
+    g_assert_cmpstr(refs, ==, "refs/heads/a/b\nrefs/heads/main");
+}
+
+/* A branch that is a symbolic ref (G5) is moved itself, not what it points to. */
+static void
+test_branch_symbolic(void)
+{
+    g_autoptr(GitWorld) world = git_world_new();
+    g_autofree char *one = git_world_branch(world, "main", "a.txt", "one\n");
+    g_autofree char *two = git_world_commit(world, "a.txt", "two\n", one);
+
+    git_world_write(world, "repo.git/refs/heads/task", "ref: refs/heads/main\n");
+    g_assert_true(git_branch_move(world->repo, "task", one, two, "test", NULL));
+    g_autofree char *main_oid = git_branch_oid(world->repo, "main", NULL);
+    g_autofree char *task_oid = git_branch_oid(world->repo, "task", NULL);
+
+    g_assert_cmpstr(main_oid, ==, one);
+    g_assert_cmpstr(task_oid, ==, two);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -61,5 +103,7 @@ main(int argc, char **argv)
     g_test_add_func("/git/text", test_text);
     g_test_add_func("/git/failure", test_failure);
     g_test_add_func("/git/branch-move", test_branch_move);
+    g_test_add_func("/git/branch-names", test_branch_names);
+    g_test_add_func("/git/branch-symbolic", test_branch_symbolic);
     return g_test_run();
 }
