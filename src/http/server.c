@@ -192,41 +192,70 @@ on_acceptable(LoopWatch *watch, uint32_t events)
     }
 }
 
-HttpListener *
-http_server_listen(HttpServer *server, int fd, const HttpListenerSpec *spec, GError **error)
+static HttpListener *
+listener_new(HttpServer *server, const HttpListenerSpec *spec, GError **error)
 {
-    autofd owned = fd;
-    Address a = {0};
-    socklen_t n = sizeof a;
-
     if (server->listeners->len == HTTP_LISTENERS_MAX) {
         err_set(error, ERR_LIMIT, "more than %d listeners", HTTP_LISTENERS_MAX);
         return NULL;
     }
-    if (getsockname(fd, &a.any, &n) < 0 || fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) < 0) {
-        err_errno(error, "listener '%s'", spec->name);
-        return NULL;
-    }
     HttpListener *l = g_new0(HttpListener, 1);
-    l->watch = (LoopWatch){.ready = on_acceptable, .fd = fd};
+
+    l->watch = (LoopWatch){.ready = on_acceptable, .fd = -1};
     l->pause.expired = on_pause_over;
     l->server = server;
     l->name = g_strdup(spec->name);
     l->data = spec->data;
     l->max_connections = spec->connections;
+    return l;
+}
+
+static bool
+begin_listening(HttpListener *l, int fd, GError **error)
+{
+    autofd owned = fd;
+    Address a = {0};
+    socklen_t n = sizeof a;
+
+    if (getsockname(fd, &a.any, &n) < 0 || fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) < 0)
+        return err_errno(error, "listener '%s'", l->name);
     l->is_unix = a.any.sa_family == AF_UNIX;
     l->port = a.any.sa_family == AF_INET    ? ntohs(a.v4.sin_port)
               : a.any.sa_family == AF_INET6 ? ntohs(a.v6.sin6_port)
                                             : 0;
     if (!l->is_unix)
         tcp_tune(fd); /* accepted sockets inherit it */
-    if (!loop_add(server->loop, &l->watch, EPOLLIN, error)) {
+    l->watch.fd = fd;
+    if (!loop_add(l->server->loop, &l->watch, EPOLLIN, error))
+        return false;
+    (void)g_steal_fd(&owned);
+    return true;
+}
+
+HttpListener *
+http_server_listen(HttpServer *server, int fd, const HttpListenerSpec *spec, GError **error)
+{
+    autofd owned = fd;
+    HttpListener *l = listener_new(server, spec, error);
+
+    if (l == NULL)
+        return NULL;
+    if (!begin_listening(l, g_steal_fd(&owned), error)) {
         g_free(l->name);
         g_free(l);
         return NULL;
     }
-    (void)g_steal_fd(&owned);
     g_ptr_array_add(server->listeners, l);
+    return l;
+}
+
+HttpListener *
+http_server_listen_to_none(HttpServer *server, const HttpListenerSpec *spec, GError **error)
+{
+    HttpListener *l = listener_new(server, spec, error);
+
+    if (l != NULL)
+        g_ptr_array_add(server->listeners, l);
     return l;
 }
 

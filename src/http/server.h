@@ -70,6 +70,8 @@ HttpListener *http_server_listen(HttpServer *server, int fd, const HttpListenerS
 /* Closes the listener and every connection that came by it. */
 void http_server_unlisten(HttpServer *server, HttpListener *listener);
 
+/* A listener without a socket, for connections that are adopted. */
+HttpListener *http_server_listen_to_none(HttpServer *server, const HttpListenerSpec *spec, GError **error);
 /* A connected socket as if it had been accepted; taken. */
 bool http_server_adopt(HttpServer *server, int fd, HttpListener *listener, GError **error);
 
