@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "api/entrance.h"
 #include "api/state.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -65,6 +66,7 @@ api_new(const ApiSpec *spec)
     api->sessions = session_book_new(spec->db);
     api->refusals = refusal_log_new(spec->db);
     api->grants = grant_book_new();
+    api->entrances = box_entrances_new();
     api->degraded = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     api->router = router_new();
     api->routes = g_ptr_array_new();
@@ -88,6 +90,7 @@ api_free(Api *api)
     api_meter_free(api->meter);
     router_free(api->router);
     g_ptr_array_unref(api->routes);
+    g_hash_table_unref(api->entrances);
     g_hash_table_unref(api->degraded);
     g_free(api->home);
     g_free(api->address);
@@ -100,6 +103,9 @@ void
 api_set_server(Api *api, HttpServer *server)
 {
     api->server = server;
+    /* Those of boxes go with their server. */
+    if (server == NULL)
+        g_hash_table_remove_all(api->entrances);
 }
 
 void

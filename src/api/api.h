@@ -46,8 +46,14 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Api, api_free)
 /* The HttpHandler of the server; `api` is its data. */
 void api_handle(HttpRequest *request, void *api);
 
-/* So that /stats and /metrics can tell of it. */
+/* So that /stats and /metrics can tell of it, and boxes can come in; NULL before it is freed. */
 void api_set_server(Api *api, HttpServer *server);
+
+/* A connection from inside a box, handed on by the door: whoever asks here is that box, whatever the
+ * request says.  `fd` is taken. */
+void api_adopt_box(Api *api, const char *box_id, int fd);
+/* The box is gone, and what it asked with it. */
+void api_forget_box(Api *api, const char *box_id);
 
 /* Reads the keys and sessions; makes the first admin key when there is none, and keeps it in
  * `home`/key for its owner.  `extra_secret` (may be NULL) is a key from the environment that

@@ -18,13 +18,15 @@ typedef enum CallerKind {
     CALLER_KEY,
     CALLER_SESSION, /* a browser; stands for the key it signed in with */
     CALLER_LOCAL,   /* the control socket, by the owner of the server or root */
+    CALLER_BOX,     /* code in a box, by way of the door; routes for boxes only, and no scope */
 } CallerKind;
 
 typedef struct Caller {
     CallerKind kind;
     Scopes scopes;
-    char key_id[ID_UUID_LEN + 1]; /* "" for NOBODY and LOCAL */
-    char actor[ID_UUID_LEN + 8];  /* for events: "key:…", "local", "nobody" */
+    char key_id[ID_UUID_LEN + 1]; /* "" for NOBODY, LOCAL and BOX */
+    char box_id[ID_UUID_LEN + 1]; /* of BOX; "" for all others */
+    char actor[ID_UUID_LEN + 8];  /* for events: "key:…", "local", "box:…", "nobody" */
 } Caller;
 
 /* One request that passed the gate.  Lives as long as the request. */
@@ -42,6 +44,8 @@ typedef struct ApiCall {
 typedef enum RouteFlags {
     ROUTE_PUBLIC = 1 << 0, /* no key: health, the page's files, what checks a signature itself */
     ROUTE_STREAM = 1 << 1, /* can be a stream, which counts against those of the caller */
+    ROUTE_BOX = 1 << 2,    /* for boxes too; the handler looks at who calls */
+    ROUTE_BASIC = 1 << 3,  /* a key may be a password: for clients that know nothing else */
 } RouteFlags;
 
 struct ApiRoute {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The one way in.  What is meant for a box's port is taken out at once (preview.c).  Every other
+/* The one way in.  What is meant for a box's port is taken out at once (preview.c), and what comes from
+ * inside a box is judged by who it is alone: a route for boxes, or nothing.  Every other
  * request passes these checks in this order, and the first that fails answers:
  *
  *     Host      421   a name that is not ours (DNS rebinding)
@@ -16,12 +17,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/entrance.h"
 #include "api/gate.h"
 #include "api/preview.h"
 #include "api/state.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "http/url.h"
+
+enum { BASIC_MAX = 512 };
 
 static void
 call_free(gpointer data)
@@ -121,6 +125,12 @@ check_origin(ApiCall *call)
 
 /* ---- who is it ---- */
 
+static bool
+takes_password(const ApiCall *call)
+{
+    return call->route != NULL && (call->route->flags & ROUTE_BASIC) != 0;
+}
+
 bool
 gate_refuse_key(ApiCall *call, const char *why)
 {
@@ -128,7 +138,9 @@ gate_refuse_key(ApiCall *call, const char *why)
         api_meter_refuse(call->api->meter, METER_KEY);
         note_refusal(call, "key.refused", why);
     }
-    http_response_header(call->request, "WWW-Authenticate", "Bearer realm=\"coop\"");
+    http_response_header(call->request, "WWW-Authenticate",
+                         takes_password(call) ? "Basic realm=\"coop\", charset=\"UTF-8\""
+                                              : "Bearer realm=\"coop\"");
     respond_error(call->request, 401,
                   why != NULL ? "this key is not valid; 'coop key' prints the one of this server"
                               : "a key is needed: X-API-Key: e2b_… or Authorization: Bearer e2b_…; "
@@ -151,19 +163,34 @@ gate_set_caller(ApiCall *call, CallerKind kind, const Key *key)
     g_snprintf(c->actor, sizeof c->actor, "key:%s", key->id);
 }
 
-/* The secret a request presents, NULL: none.  `*ret_odd` is set when it presents two. */
-static const char *
-presented_secret(HttpRequest *r, bool *ret_odd)
+/* The password of "Basic …"; the name is not looked at. */
+static char *
+read_password(const char *coded)
 {
+    gsize n = 0;
+    g_autofree guchar *bytes = strlen(coded) <= BASIC_MAX ? g_base64_decode(coded, &n) : NULL;
+    g_autofree char *text = g_strndup((const char *)bytes, n);
+    const char *colon = strchr(text, ':');
+
+    return g_strdup(colon != NULL ? colon + 1 : "");
+}
+
+/* The secret a request presents, NULL: none.  `*ret_odd` is set when it presents two. */
+static char *
+presented_secret(const ApiCall *call, bool *ret_odd)
+{
+    HttpRequest *r = call->request;
     const char *plain = http_request_header(r, "X-API-Key");
     const char *bearer = http_request_header(r, "Authorization");
 
     *ret_odd = http_request_header_count(r, "X-API-Key") + http_request_header_count(r, "Authorization") > 1;
     if (plain != NULL)
-        return plain;
+        return g_strdup(plain);
     if (bearer == NULL)
         return NULL;
-    return g_ascii_strncasecmp(bearer, "Bearer ", 7) == 0 ? bearer + 7 : "";
+    if (takes_password(call) && g_ascii_strncasecmp(bearer, "Basic ", 6) == 0)
+        return read_password(bearer + 6);
+    return g_strdup(g_ascii_strncasecmp(bearer, "Bearer ", 7) == 0 ? bearer + 7 : "");
 }
 
 static const char *
@@ -187,7 +214,7 @@ find_caller(ApiCall *call)
 {
     const char *why = NULL;
     bool odd;
-    const char *secret = presented_secret(call->request, &odd);
+    g_autofree char *secret = presented_secret(call, &odd);
 
     if (odd)
         return gate_refuse_key(call, "two keys");
@@ -334,21 +361,27 @@ on_over(HttpRequest *request, const HttpOutcome *outcome, void *data)
               log_str("actor", call->caller.actor));
 }
 
+/* Before anybody is asked who he is, because that may be asked in several ways. */
+static RouteResult
+match_route(ApiCall *call)
+{
+    RouteResult result = router_match(call->api->router, http_request_method(call->request),
+                                      http_request_path(call->request), &call->match);
+
+    if (result == ROUTE_FOUND)
+        call->route = call->api->routes->pdata[call->match.row];
+    return result;
+}
+
 static bool
-find_route(ApiCall *call)
+check_route(ApiCall *call, RouteResult result)
 {
     HttpRequest *r = call->request;
-    RouteResult result = router_match(call->api->router, http_request_method(r), http_request_path(r),
-                                      &call->match);
-    bool is_public = false;
+    bool is_public = call->route != NULL && (call->route->flags & ROUTE_PUBLIC) != 0;
 
     if (result == ROUTE_BAD) {
         respond_error(r, 400, "the path is not valid");
         return false;
-    }
-    if (result == ROUTE_FOUND) {
-        call->route = call->api->routes->pdata[call->match.row];
-        is_public = (call->route->flags & ROUTE_PUBLIC) != 0;
     }
     /* Who has no key does not learn which paths exist. */
     if (!is_public && call->caller.kind == CALLER_NOBODY)
@@ -362,16 +395,46 @@ find_route(ApiCall *call)
     return result == ROUTE_FOUND;
 }
 
+/* Keys and cookies that it presents are those of somebody else: they are not looked at. */
+static void
+pass_box(ApiCall *call, BoxEntrance *entrance)
+{
+    Caller *c = &call->caller;
+    guint wait_ms;
+
+    c->kind = CALLER_BOX;
+    g_strlcpy(c->box_id, entrance->id, sizeof c->box_id);
+    g_snprintf(c->actor, sizeof c->actor, "box:%s", entrance->id);
+    if (match_route(call) != ROUTE_FOUND || (call->route->flags & ROUTE_BOX) == 0) {
+        respond_error(call->request, 404, "there is nothing for boxes at this path");
+    } else if (!rate_take(&entrance->rate, &call->api->rate, clock_mono_us(), &wait_ms)) {
+        api_meter_refuse(call->api->meter, METER_RATE);
+        respond_error(call->request, 429, "too many calls from this box; see http.rate_per_key");
+    } else {
+        call->route->handle(call);
+    }
+}
+
 static void
 pass(ApiCall *call)
 {
+    BoxEntrance *entrance = http_request_listener_data(call->request);
+
+    /* First: the other end of its socket is a program of ours, and would pass for the owner. */
+    if (entrance != NULL) {
+        pass_box(call, entrance);
+        return;
+    }
     if (preview_by_host(call))
         return;
     /* On every answer: nothing is guessed to be a page, no address of ours is told to others. */
     http_response_header(call->request, "X-Content-Type-Options", "nosniff");
     http_response_header(call->request, "Referrer-Policy", "no-referrer");
-    if (!check_host(call) || !check_origin(call) || !find_caller(call) || preview_by_header(call) ||
-        !find_route(call))
+    if (!check_host(call) || !check_origin(call))
+        return;
+    RouteResult result = match_route(call);
+
+    if (!find_caller(call) || preview_by_header(call) || !check_route(call, result))
         return;
     bool is_public = (call->route->flags & ROUTE_PUBLIC) != 0;
     if (!check_fetch(call) || (!is_public && !check_scope(call)) || !check_rate(call) || !check_streams(call))

@@ -16,6 +16,8 @@ caller_kind_name(CallerKind kind)
         return "session";
     case CALLER_LOCAL:
         return "local";
+    case CALLER_BOX:
+        return "box";
     }
     g_assert_not_reached();
 }

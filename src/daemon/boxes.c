@@ -84,6 +84,15 @@ on_door_closed(const char *id, void *ctx)
     Boxes *b = ctx;
 
     door_service_close(b->door, id);
+    b->spec.box_gone(id, b->spec.ctx);
+}
+
+static void
+on_forward(const char *box_id, int fd, void *ctx)
+{
+    Boxes *b = ctx;
+
+    b->spec.box_asks(box_id, fd, b->spec.ctx);
 }
 
 static void
@@ -100,6 +109,7 @@ make_door(Boxes *b)
                                                   .ask_clients = config->door.ask_clients,
                                                   .degraded = on_degraded,
                                                   .env_changed = on_env_changed,
+                                                  .forward = on_forward,
                                                   .ctx = b});
 }
 

@@ -23,6 +23,8 @@ typedef struct BoxesSpec {
     EventLog *events;
     TemplateStore *templates;
     void (*degraded)(const char *part, const char *reason, void *ctx);
+    void (*box_asks)(const char *box_id, int fd, void *ctx); /* by the door; `fd` is taken */
+    void (*box_gone)(const char *box_id, void *ctx);
     void *ctx;
 } BoxesSpec;
 

@@ -140,6 +140,22 @@ on_degraded(const char *part, const char *reason, void *ctx)
     api_set_degraded(s->api, part, reason);
 }
 
+static void
+on_box_asks(const char *box_id, int fd, void *ctx)
+{
+    Server *s = ctx;
+
+    api_adopt_box(s->api, box_id, fd);
+}
+
+static void
+on_box_gone(const char *box_id, void *ctx)
+{
+    Server *s = ctx;
+
+    api_forget_box(s->api, box_id);
+}
+
 /* Without boxes the rest still works. */
 static void
 make_boxes(Server *s)
@@ -155,6 +171,8 @@ make_boxes(Server *s)
                                       .events = s->events,
                                       .templates = templates,
                                       .degraded = on_degraded,
+                                      .box_asks = on_box_asks,
+                                      .box_gone = on_box_gone,
                                       .ctx = s},
                          &error);
     if (s->boxes == NULL)
@@ -383,6 +401,8 @@ server_clear(Server *s)
 {
     /* The order of who uses whom: answers first, then the jobs they started, then what those
      * report to. */
+    if (s->http != NULL)
+        api_set_server(s->api, NULL);
     http_server_free(s->http);
     boxes_free(s->boxes);
     serve_templates_free(s->templates);

@@ -212,9 +212,10 @@ add_arguments(scmp_filter_ctx context)
     for (size_t i = 0; i < G_N_ELEMENTS(families) && result == 0; i++)
         result = seccomp_rule_add(context, SCMP_ACT_ALLOW, SCMP_SYS(socket), 1,
                                   SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)families[i]));
-    /* GLib and libsodium make pairs for themselves; nobody else has the other end. */
+    /* Nobody has the other end but whom we give it to. */
     if (result == 0)
-        result = seccomp_rule_add(context, SCMP_ACT_ALLOW, SCMP_SYS(socketpair), 0);
+        result = seccomp_rule_add(context, SCMP_ACT_ALLOW, SCMP_SYS(socketpair), 1,
+                                  SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)AF_UNIX));
     return result;
 }
 

@@ -228,6 +228,15 @@ on_listener(LoopWatch *watch, uint32_t events)
         take_peer((DoorControl *)watch, fd);
 }
 
+static bool
+on_forward(const char *box_id, int fd, void *ctx)
+{
+    DoorControl *c = ctx;
+
+    return c->peer != NULL &&
+           door_peer_send(c->peer, json_pack("{s:s, s:s}", "say", "forward", "box", box_id), fd);
+}
+
 DoorControl *
 door_control_new(const DoorControlSpec *spec, GError **error)
 {
@@ -242,6 +251,7 @@ door_control_new(const DoorControlSpec *spec, GError **error)
     c->budgets = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     c->tick.expired = on_tick;
     fact_log_on_new(spec->facts, on_new_fact, c);
+    door_set_forward(spec->door, on_forward, c);
     loop_timer_set(spec->loop, &c->tick, TICK_MS);
     if (loop_add(spec->loop, &c->watch, EPOLLIN, error))
         return c;
@@ -255,6 +265,7 @@ door_control_free(DoorControl *c)
     if (c == NULL)
         return;
     fact_log_on_new(c->spec.facts, NULL, NULL);
+    door_set_forward(c->spec.door, NULL, NULL);
     loop_timer_cancel(c->spec.loop, &c->tick);
     door_peer_free(c->peer);
     loop_remove(c->spec.loop, &c->watch);

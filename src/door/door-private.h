@@ -24,6 +24,8 @@ struct Door {
     PipePool *pipes;
     GHashTable *boxes; /* id -> DoorBox, which is borrowed: door_remove() drops it */
     DoorStats stats;
+    DoorForward forward; /* NULL: nobody to hand on to */
+    void *forward_ctx;
     char via[DOOR_ID_LEN + 8]; /* what a request that came round again carries */
 };
 
@@ -102,3 +104,6 @@ char *answer_host(const DoorName *name, guint16 default_port);
 
 void tunnel_request(DoorBox *box, HttpRequest *request); /* tunnel.c */
 void plain_request(DoorBox *box, HttpRequest *request);  /* plain.c */
+/* forward.c */
+bool forward_owns(const char *path);
+void forward_request(DoorBox *box, HttpRequest *request);

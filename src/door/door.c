@@ -16,7 +16,8 @@ static const char greeting[] =
     "This is the way out of this box.\n"
     "\n"
     "As a proxy (http_proxy, https_proxy) it leads to what the box's rules allow; a refusal says which\n"
-    "rule and what would allow it.  Models are at /openai/v1 and /anthropic/v1.\n";
+    "rule and what would allow it.  Models are at /openai/v1 and /anthropic/v1, the box's repositories\n"
+    "below /git.\n";
 
 /* ---- boxes ---- */
 
@@ -200,6 +201,8 @@ answer_own(DoorBox *box, HttpRequest *request)
 
     if (box->door->gate != NULL && gate_owns(path))
         call_model(box, request);
+    else if (forward_owns(path))
+        forward_request(box, request);
     else if (strcmp(path, "/") == 0)
         http_respond_text(request, 200, "text/plain; charset=utf-8", greeting);
     else

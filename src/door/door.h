@@ -15,6 +15,7 @@
  *   CONNECT host:port          a tunnel                     tunnel.c
  *   GET http://host/path       the plain proxy              plain.c
  *   /openai/v1/…, /anthropic/… the model gateway            brain/gate.h
+ *   /git/…                     the server's, handed on      forward.c
  *   /                          a short text that says so    door.c */
 typedef struct Door Door;
 typedef struct DoorBox DoorBox;
@@ -45,7 +46,13 @@ typedef struct DoorSpec {
     Gate *gate; /* the model gateway; NULL: none, its paths answer 404 */
 } DoorSpec;
 
+/* Gives the server one end of a connection that carries a request of that box; `fd` is borrowed.  False:
+ * there is no server. */
+typedef bool (*DoorForward)(const char *box_id, int fd, void *ctx);
+
 Door *door_new(const DoorSpec *spec);
+/* Without one, what is the server's answers 503. */
+void door_set_forward(Door *door, DoorForward forward, void *ctx);
 void door_free(Door *door);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Door, door_free)
 

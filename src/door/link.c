@@ -128,18 +128,30 @@ on_hello(DoorLink *link, Json *message)
     link->spec.up(instance, link->spec.ctx);
 }
 
+/* Of a box that we have told it of, and no other. */
+static void
+on_forward(DoorLink *link, Json *message, int *fd)
+{
+    const char *id = json_string_value(json_object_get(message, "box"));
+
+    if (id != NULL && *fd >= 0 && g_hash_table_contains(link->boxes, id))
+        link->spec.forward(id, g_steal_fd(fd), link->spec.ctx);
+}
+
 static void
 on_message(Json *message, int fd, void *ctx)
 {
+    autofd owned = fd;
     DoorLink *link = ctx;
     const char *say = json_string_value(json_object_get(message, "say"));
 
-    auto_close(&fd);
     if (g_strcmp0(say, "hello") == 0 && link->state == LINK_GREETING) {
         on_hello(link, message);
     } else if (g_strcmp0(say, "fact") == 0) {
         if (!link->spec.fact(message, link->spec.ctx))
             door_peer_pause(link->peer, true);
+    } else if (g_strcmp0(say, "forward") == 0) {
+        on_forward(link, message, &owned);
     } else if (g_strcmp0(say, "stats") == 0) {
         json_decref(link->stats);
         link->stats = json_incref(message);

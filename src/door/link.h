@@ -18,6 +18,7 @@ typedef struct DoorLinkSpec {
     void (*up)(const char *instance, void *ctx); /* facts of this process of the door follow */
     void (*down)(const char *why, void *ctx);    /* once for each time it was lost, or not found at first */
     bool (*fact)(Json *fact, void *ctx);         /* false: no more until door_link_ack() */
+    void (*forward)(const char *box_id, int fd, void *ctx); /* a box asks something of us; `fd` is taken */
     void *ctx;
 } DoorLinkSpec;
 

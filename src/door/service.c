@@ -167,6 +167,14 @@ on_stored(guint64 upto, void *ctx)
     door_link_ack(s->link, upto);
 }
 
+static void
+on_forward(const char *box_id, int fd, void *ctx)
+{
+    DoorService *s = ctx;
+
+    s->spec.forward(box_id, fd, s->spec.ctx);
+}
+
 /* ---- its life ---- */
 
 DoorService *
@@ -199,6 +207,7 @@ on_loaded(void *data, const GError *error)
                                                 .up = on_up,
                                                 .down = on_down,
                                                 .fact = on_fact,
+                                                .forward = on_forward,
                                                 .ctx = s});
         door_models_attach(s->models, s->link);
         if (s->spec.ask_clients)

@@ -16,6 +16,7 @@ typedef struct DoorServiceSpec {
     bool ask_clients;
     void (*degraded)(const char *part, const char *reason, void *ctx); /* NULL: well again */
     void (*env_changed)(const char *const *env, void *ctx);
+    void (*forward)(const char *box_id, int fd, void *ctx); /* a box asks; `fd` is taken */
     void *ctx;
 } DoorServiceSpec;
 

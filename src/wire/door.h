@@ -26,6 +26,8 @@
  *                       first that was not acknowledged
  *   {"say": "refused", "do", "id", "error"}                 a message that could not be carried out
  *   {"say": "tested", "serial", "ok", "error", "result"}
+ *   {"say": "forward", "box"}                               + one end of a connection on which the
+ *                       box asks something of the server
  *   {"say": "stats", …}                                     once a second while it changes
  *
  * Keys travel and rest sealed (crypto_box_seal of "BASE_URL\nKEY") to the door's public key:

@@ -37,7 +37,7 @@ check_rule(const ApiRoute *r, GHashTable *seen)
     g_assert_nonnull(r->handle);
     g_assert_true(is_public == (r->scopes == 0));
     g_assert_cmpuint(r->scopes & ~known, ==, 0);
-    g_assert_cmpuint(r->flags & ~(unsigned)(ROUTE_PUBLIC | ROUTE_STREAM), ==, 0);
+    g_assert_cmpuint(r->flags & ~(unsigned)(ROUTE_PUBLIC | ROUTE_STREAM | ROUTE_BOX | ROUTE_BASIC), ==, 0);
     g_assert_true(g_hash_table_add(seen, g_steal_pointer(&name)));
 }
 
