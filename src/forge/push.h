@@ -10,8 +10,6 @@
 
 enum {
     PUSH_LISTENERS_MAX = 16,
-    PUSH_REF_MAX = 256,          /* bytes of a ref's full name */
-    PUSH_REFS_MAX = 1000,        /* in one push */
     PUSH_SETTLE_MAX = 200 * 1000 /* refs of one repository that are compared */
 };
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 #include "forge/forge.h"
-#include "forge/repo-settings.h"
 #include "http/request.h"
 
 /* Git's smart protocol of one repository, by `git http-backend` in a child that has this repository and
