@@ -12,6 +12,7 @@
 
 enum {
     CONNECTS_MAX = 64,
+    REFUSALS_MAX = FRAME_RUNS_MAX + CONNECTS_MAX, /* a server asks for no more at a time */
     SINKS_MAX = 512, /* pipes of runs that ended, whose background processes still write */
     SUDO_MAX = 16,   /* commands by sudo at a time */
     CONNECT_TIMEOUT_MS = 5000,
@@ -47,12 +48,13 @@ typedef struct Box {
     uint64_t timer_us;  /* what the timer is set to; 0: off */
     uint32_t n_slots;   /* runs[] below this have been used */
     uint32_t next_slot; /* who speaks first next time */
-    uint32_t n_sinks;
+    uint32_t n_sinks, n_refusals;
     uint32_t channel_events; /* what epoll watches it for */
     UserMemory memory;
     StartWay way;
     Run runs[FRAME_RUNS_MAX];
     Connect connects[CONNECTS_MAX];
+    FrameHead refusals[REFUSALS_MAX]; /* owed to the server that asked */
     /* Buffers of one call each; large, so not on a stack that forks copy. */
     uint8_t packet[CHANNEL_PACKET_MAX] __attribute__((aligned(8)));
     uint8_t scratch[FRAME_DATA_MAX];

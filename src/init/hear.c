@@ -33,14 +33,14 @@ free_run(Box *box)
     return NULL;
 }
 
-/* There is no place to keep the refusal in; a server that lost it finds no such run in HELLO. */
+/* Said behind the HELLO that may be owed, before which a server hears nothing.  A next server is
+ * not told: it finds no such run in HELLO. */
 static void
-refuse(const FrameHead *head, FrameStage stage, int error)
+refuse(Box *box, const FrameHead *head, FrameStage stage, int error)
 {
-    FrameHead answer = {
-        .type = FRAME_FAILED, .run = head->run, .stage = (uint8_t)stage, .value = (uint32_t)error};
-
-    (void)channel_send(INIT_CHANNEL_FD, &answer, sizeof answer, NULL, 0);
+    if (box->n_refusals < REFUSALS_MAX)
+        box->refusals[box->n_refusals++] = (FrameHead){
+            .type = FRAME_FAILED, .run = head->run, .stage = (uint8_t)stage, .value = (uint32_t)error};
 }
 
 static void
@@ -51,13 +51,13 @@ on_start(Box *box, const FrameHead *head, void *payload, int *fd)
         return;
     Run *run = free_run(box);
     if (run == NULL)
-        refuse(head, FAIL_LIMIT, EAGAIN);
+        refuse(box, head, FAIL_LIMIT, EAGAIN);
     else if (!frame_start_unpack(payload, head->length, &box->start))
-        refuse(head, FAIL_FRAME, EINVAL);
+        refuse(box, head, FAIL_FRAME, EINVAL);
     else if (box->stop != STOP_NOT)
-        refuse(head, FAIL_LIMIT, ESHUTDOWN);
+        refuse(box, head, FAIL_LIMIT, ESHUTDOWN);
     else if ((box->start.flags & (START_IN_FD | START_OUT_FD)) != 0 && *fd < 0)
-        refuse(head, FAIL_FRAME, EBADF);
+        refuse(box, head, FAIL_FRAME, EBADF);
     else {
         run->memory = &box->memory;
         run->way = box->way;
@@ -69,7 +69,7 @@ static void
 on_connect(Box *box, const FrameHead *head)
 {
     if (!connect_begin(box, head->run, head->value))
-        refuse(head, FAIL_LIMIT, EAGAIN);
+        refuse(box, head, FAIL_LIMIT, EAGAIN);
 }
 
 /* A run that the server does not name starts from what is left of it. */
@@ -77,6 +77,7 @@ static void
 on_hello(Box *box, const FrameHead *head, const void *payload)
 {
     connect_clear(box);
+    box->n_refusals = 0;
     for (uint32_t i = 0; i < box->n_slots; i++) {
         Run *run = &box->runs[i];
 

@@ -140,6 +140,19 @@ say_connects(Box *box)
     return all == SAID_FULL ? SAID_FULL : SAID_NOTHING;
 }
 
+static Said
+say_refusals(Box *box)
+{
+    uint32_t n = 0;
+    Said said = SAID_NOTHING;
+
+    while (n < box->n_refusals && (said = send_frame(box, &box->refusals[n], NULL, NULL, 0)) == SAID_SOME)
+        n++;
+    box->n_refusals -= n;
+    memmove(box->refusals, box->refusals + n, box->n_refusals * sizeof box->refusals[0]);
+    return said;
+}
+
 /* One frame of each run. */
 static Said
 say_round(Box *box)
@@ -171,6 +184,8 @@ box_say(Box *box)
         said = say_hello(box);
         box->owe_hello = said == SAID_FULL;
     }
+    if (said != SAID_FULL)
+        said = say_refusals(box);
     if (said != SAID_FULL)
         said = say_connects(box);
     /* Connects are said again only in the next turn of the loop; they are few. */

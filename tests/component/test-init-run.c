@@ -180,6 +180,14 @@ test_many(void)
     TestRun *refused = g_hash_table_lookup(box->runs, GUINT_TO_POINTER(FRAME_RUNS_MAX + 1));
     box_until_ended(box, refused);
     g_assert_cmpuint(refused->stage, ==, FAIL_LIMIT);
+    /* A server that waits for HELLO hears of it behind that. */
+    box_forget(box, refused);
+    g_assert_cmpint(kill(box->pid, SIGSTOP), ==, 0);
+    box_restart_server(box);
+    refused = box_shell(box, FRAME_RUNS_MAX + 2, 0, "true");
+    g_assert_cmpint(kill(box->pid, SIGCONT), ==, 0);
+    box_until_ended(box, refused);
+    g_assert_cmpuint(refused->stage, ==, FAIL_LIMIT);
     box_forget(box, runs[0]);
     TestRun *again = box_shell(box, 1000, 0, "echo again");
     box_until_ended(box, again);
