@@ -33,13 +33,16 @@ typedef struct LoadJob {
     GError *refusal;   /* why there must be no start; NULL: none */
 } LoadJob;
 
+/* The numbers of runs that init may have and no row knows are left out in the rows too: what the
+ * next server finds there are those of this one, should it not come to write any. */
 static bool
 load_work(DbTx *tx, void *data, GError **error)
 {
     LoadJob *job = data;
 
     return rows_get_setting(tx, boot_setting, &job->boot_before, error) &&
-           rows_end_strays(tx, clock_wall_us(), error) && rows_load(tx, job->boxes, error);
+           rows_end_strays(tx, clock_wall_us(), error) && rows_load(tx, job->boxes, error) &&
+           rows_skip_runs(tx, job->boxes, BOX_RUN_SLACK, error);
 }
 
 static void
@@ -235,7 +238,6 @@ adopt(BoxHost *host, Box *box, const KeeperAnswer *answer, const int fds[KEEPER_
 
     FAILPOINT("box-adopt");
     hold_template(box);
-    box->row.last_run += BOX_RUN_SLACK;
     if (!box_attach(box, answer, fds, commands, &error)) {
         log_warn("box", "a box could not be taken over", log_str("box", box->row.id), log_gerror(error));
         box->link_closed_us = clock_mono_us();

@@ -156,6 +156,20 @@ rows_load(DbTx *tx, GPtrArray *ret_boxes, GError **error)
 }
 
 bool
+rows_skip_runs(DbTx *tx, GPtrArray *boxes, guint32 n, GError **error)
+{
+    for (guint i = 0; i < boxes->len; i++) {
+        BoxRow *row = &((LoadedBox *)boxes->pdata[i])->row;
+
+        row->last_run += n;
+        if (!db_exec(tx, "UPDATE sandboxes SET last_run = ? WHERE e2b_id = ?",
+                     DB_ARGS(db_int(row->last_run), db_text(row->id)), error))
+            return false;
+    }
+    return true;
+}
+
+bool
 rows_end_strays(DbTx *tx, gint64 now_us, GError **error)
 {
     g_autoptr(GPtrArray) strays = g_ptr_array_new_with_free_func((GDestroyNotify)command_row_unref);

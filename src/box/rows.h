@@ -80,6 +80,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(LoadedBox, loaded_box_free)
 
 /* Every box whose row has no end. */
 bool rows_load(DbTx *tx, GPtrArray *ret_boxes, GError **error);
+/* Their next run has a number that is higher by `n`. */
+bool rows_skip_runs(DbTx *tx, GPtrArray *boxes, guint32 n, GError **error);
 /* Commands of boxes that have ended get theirs, with its event. */
 bool rows_end_strays(DbTx *tx, gint64 now_us, GError **error);
 /* Ids of rows without an end that were made before `before_us`. */

@@ -265,6 +265,31 @@ test_found_run(void)
     assert_command(w, id, 0, "exit", 6);
 }
 
+/* Killed before it wrote anything, each life of the server leaves runs that only init knows. */
+static void
+test_run_ids_of_lives(void)
+{
+    g_autoptr(World) w = world_new();
+    g_autofree char *id = id_of(world_box(w, "k1"));
+    guint32 last = start(box_host_find(w->host, id, NULL));
+
+    world_settle(w);
+    for (int i = 0; i < 3; i++) {
+        world_restart(w);
+        g_autofree char *undo = g_strdup_printf(
+            "UPDATE sandboxes SET last_run = %" G_GINT64_FORMAT,
+            store_read_int(w->store->db, "SELECT last_run FROM sandboxes"));
+        guint32 run = start(box_host_find(w->host, id, NULL));
+
+        g_assert_cmpuint(run, >, last + FRAME_RUNS_MAX - 1);
+        last = run;
+        g_clear_pointer(&w->host, box_host_free);
+        world_settle(w);
+        g_assert_true(store_write_sql(w->store->db, undo, NULL));
+        g_assert_true(store_write_sql(w->store->db, "DELETE FROM commands", NULL));
+    }
+}
+
 static void
 test_what_the_list_says(void)
 {
@@ -612,6 +637,7 @@ main(int argc, char **argv)
     g_test_add_func("/command/end-is-told-once", test_end_is_told_once);
     g_test_add_func("/restart/running-command", test_running_command);
     g_test_add_func("/restart/found-run", test_found_run);
+    g_test_add_func("/restart/run-ids-of-lives", test_run_ids_of_lives);
     g_test_add_func("/restart/list", test_what_the_list_says);
     g_test_add_func("/restart/rows", test_what_rows_say);
     g_test_add_func("/restart/untold", test_untold);
