@@ -56,7 +56,7 @@ on_hello_run(BoxLink *link, const FrameRun *row, GPtrArray *found)
         row->in_offset > G_MAXINT64)
         return false;
     if (run != NULL && !run->expected)
-        return link->fresh && run->start == NULL; /* it was faster than its answer to us */
+        return run->start == NULL; /* it was faster than its answer to us */
     if (run != NULL) {
         take_up(run, row);
         return true;

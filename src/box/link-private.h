@@ -108,7 +108,7 @@ struct Run {
     BoxLink *link; /* NULL: it is gone, or the run was abandoned or forgotten */
     Loop *loop;
     bool logged, terminal, takes_input,
-        expected;          /* expected: from before a restart, not yet named by HELLO */
+        expected;          /* expected: started before our HELLO, not yet named by init's */
     bool is_owing, is_due; /* in the link's lists */
     bool paused, abandoned, asked_oom, has_end, ended, working, log_failed;
     bool tests_read;
@@ -158,7 +158,6 @@ struct BoxLink {
     bool active;  /* to be told */
     guint quiet;  /* in a turn of the loop: what is owed is said at its end */
     bool opening; /* logs from before a restart are being read */
-    bool fresh;   /* of a new box: init has no run that we did not start */
     bool owe_hello, owe_stop;
     guint64 number;
     char *folder;

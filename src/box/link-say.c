@@ -39,6 +39,7 @@ say_start(BoxLink *link, Run *run)
     if (!link_send_fd(link, &head, payload, run->fd))
         return false;
     FAILPOINT("run-started");
+    run->expected = link->owe_hello;
     run_drop_start(run);
     return true;
 }
@@ -199,8 +200,8 @@ say_runs(BoxLink *link)
     }
 }
 
-/* A start that is in the channel outlives us, and a caller was told of it already: it does not
- * wait for a first process that is slow to come. */
+/* A start that is in the channel outlives us, and a caller was told of it already: it waits
+ * neither for our HELLO nor for a first process that is slow to answer that. */
 static void
 say_starts(BoxLink *link)
 {
@@ -220,7 +221,11 @@ link_say(BoxLink *link)
 {
     const FrameHead stop = {.type = FRAME_SHUTDOWN};
 
-    if (link->quiet > 0 || link->freed || link->closing || link->full || link->opening)
+    if (link->quiet > 0 || link->freed || link->closing || link->full)
+        return;
+    if (!link->ready)
+        say_starts(link);
+    if (link->opening || link->full)
         return;
     if (link->owe_hello) {
         if (!say_hello(link))
@@ -234,8 +239,6 @@ link_say(BoxLink *link)
     }
     if (link->ready && say_stray(link) && link_connect_say(link))
         say_runs(link);
-    else if (link->fresh && !link->ready)
-        say_starts(link);
     link_watch(link);
 }
 

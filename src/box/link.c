@@ -454,7 +454,6 @@ box_link_new(const BoxLinkSpec *spec, GError **error)
     link->first_streamed = link->last_streamed + 1;
     link->last_connect = RUN_ID_CONNECT;
     link->owe_hello = true;
-    link->fresh = spec->n_runs == 0 && spec->last_run == 0;
     if (!loop_add(spec->loop, &link->watch, EPOLLIN, error)) {
         link_unref(link);
         return NULL;

@@ -52,7 +52,7 @@ BoxLink *box_link_new(const BoxLinkSpec *spec, GError **error);
 void box_link_free(BoxLink *link);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(BoxLink, box_link_free)
 
-/* The caller owns a reference.  Until init's HELLO the start is queued, but in a new box.  ERR_LIMIT: too
+/* The caller owns a reference.  The start is in the channel at once, unless that is full.  ERR_LIMIT: too
  * many runs; ERR_INVALID: a string too long, a name with '=' or such; ERR_UNAVAILABLE: closed. */
 Run *box_link_start(BoxLink *link, const RunSpec *spec, GError **error);
 Run *box_link_find(BoxLink *link, guint32 run); /* borrowed; NULL: none live, or forgotten */

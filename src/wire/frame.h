@@ -22,13 +22,12 @@
  * most FRAME_WINDOW bytes on the way; what init holds already, or what leaves a hole, is
  * skipped.
  *
- * Order: a server begins with HELLO and a number of its own in `offset`, which init's HELLO
- * brings back; whatever comes before that was meant for a predecessor, perhaps in answer to its
- * HELLO, and is to be dropped.  After it the end of each run that has ended
- * (FAILED or ENDED) comes again until FORGET, ENDED only after the last byte of output; nothing of the
- * run comes after it, whatever input was still on its way.  A frame that is
- * malformed, or names a run that is not there, is dropped without an answer: a server sends
- * none, and its restart makes the second kind ordinary. */
+ * Order: a server begins with HELLO, which only a START may precede, and a number of its own in
+ * `offset`, which init's HELLO brings back; whatever comes before that was meant for a predecessor, perhaps
+ * in answer to its HELLO, and is to be dropped.  After it the end of each run that has ended (FAILED or
+ * ENDED) comes again until FORGET, ENDED only after the last byte of output; nothing of the run comes after
+ * it, whatever input was still on its way.  A frame that is malformed, or names a run that is not there, is
+ * dropped without an answer: a server sends none, and its restart makes the second kind ordinary. */
 
 enum {
     FRAME_VERSION = 1,

@@ -197,6 +197,76 @@ test_input(void)
     g_assert_cmpint(link_box_free(box), ==, 0);
 }
 
+/* The server dies before init has answered it: what it had promised to start runs. */
+static void
+test_start_before_the_answer(void)
+{
+    /* Of a box with a run from before the logs are read first, and HELLO waits for that. */
+    static const guint known_before[] = {0, 1};
+
+    if (!room_possible())
+        return;
+    for (size_t i = 0; i < G_N_ELEMENTS(known_before); i++) {
+        LinkBox *box = link_box_new();
+        g_autoptr(Run) first = link_box_shell(box, 0, "echo first");
+
+        box->forget = false;
+        turn_until_ended(first);
+        g_assert_cmpint(kill(box->pid, SIGSTOP), ==, 0);
+        box->last_run = 1;
+        link_box_restart(box, &(BoxLinkRun){.run = 1}, known_before[i]);
+        g_autoptr(Run) second = link_box_shell(box, 0, "echo second; exit 4");
+        BoxLinkRun known[] = {{.run = 1}, {.run = run_id(second)}};
+
+        box->ended = 0;
+        link_box_restart(box, known, G_N_ELEMENTS(known));
+        g_assert_cmpint(kill(box->pid, SIGCONT), ==, 0);
+        turn_until_count(&box->ended, 2);
+        Run *again = box_link_find(box->link, known[1].run);
+        g_autofree char *text = run_text(again, 0);
+
+        g_assert_cmpstr(text, ==, "second\n");
+        g_assert_cmpint(run_end(again)->code, ==, 4);
+        g_assert_null(box->error);
+        g_assert_cmpint(link_box_free(box), ==, 0);
+    }
+}
+
+/* And if it lives, the answer names it. */
+static void
+test_answer_after_the_start(void)
+{
+    if (!room_possible())
+        return;
+    LinkBox *box = link_box_new();
+    g_autoptr(Run) first = link_box_shell(box, START_STDIN, "cat");
+
+    turn_until_count(&box->started, 1);
+    g_assert_cmpint(kill(box->pid, SIGSTOP), ==, 0);
+    box->last_run = 1;
+    link_box_restart(box, &(BoxLinkRun){.run = 1}, 1);
+    g_autoptr(Run) before = link_box_shell(box, START_STDIN, "echo before; cat");
+    turn_some(100);
+    g_autoptr(Run) after = link_box_shell(box, START_STDIN, "echo after; cat");
+    Run *runs[] = {box_link_find(box->link, 1), before, after};
+    static const char *const texts[] = {"x\n", "before\nx\n", "after\nx\n"};
+
+    box->forget = false;
+    for (size_t i = 0; i < G_N_ELEMENTS(runs); i++) {
+        g_assert_cmpuint(run_write(runs[i], "x\n", 2), ==, 2);
+        run_close_input(runs[i]);
+    }
+    g_assert_cmpint(kill(box->pid, SIGCONT), ==, 0);
+    for (size_t i = 0; i < G_N_ELEMENTS(runs); i++) {
+        turn_until_ended(runs[i]);
+        g_autofree char *text = run_text(runs[i], 0);
+
+        g_assert_cmpstr(text, ==, texts[i]);
+    }
+    g_assert_null(box->error);
+    g_assert_cmpint(link_box_free(box), ==, 0);
+}
+
 /* While nobody is there the box keeps what it can, and says what it could not. */
 static void
 test_away(void)
@@ -244,6 +314,8 @@ main(int argc, char **argv)
     g_test_add_func("/box/link-restart/found", test_found);
     g_test_add_func("/box/link-restart/found-unwanted", test_found_unwanted);
     g_test_add_func("/box/link-restart/input", test_input);
+    g_test_add_func("/box/link-restart/start-before-the-answer", test_start_before_the_answer);
+    g_test_add_func("/box/link-restart/answer-after-the-start", test_answer_after_the_start);
     g_test_add_func("/box/link-restart/away", test_away);
     return g_test_run();
 }

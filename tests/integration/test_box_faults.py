@@ -184,6 +184,25 @@ def test_server_killed_while_executing(server, point):
 
 
 @needs_failpoints
+@pytest.mark.parametrize('point', ('box-start-sent', 'box-start-row'))
+def test_server_killed_before_it_was_answered(server, point):
+    """A server that came back starts a command before init has greeted it, and is killed: the command runs."""
+    box = server.create()
+    init = server.init_pid(box['sandbox_id'])
+    os.kill(init, signal.SIGSTOP)
+    try:
+        server.restart(f'{point}:1')
+        server.try_('POST', f'{API}/{box["id"]}/commands', body={'command': COUNTS})
+        server.wait_killed()
+    finally:
+        os.kill(init, signal.SIGCONT)
+    server.restart()
+    ran = wait_until(lambda: server.get(f'{API}/{box["id"]}/commands')['commands'], 'that it is found')
+    check_counts(server, box['id'], ran[0]['id'])
+    assert server.run(box['id'], 'echo well')['stdout'] == 'well\n'
+
+
+@needs_failpoints
 def test_server_killed_while_a_log_turns(server):
     """Longer than a log may be: what is left out is told, to the byte."""
     box = server.create()['id']
