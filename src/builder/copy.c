@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/tree.h"
 #include "builder/build.h"
-#include "builder/tree.h"
 
 /* Roots that are copied: a folder as it is, or of the host what programs need, which is /usr
  * and some of /etc.  Nothing that is the machine's own comes along: no accounts, no passwords,

@@ -12,8 +12,8 @@
 #include "base/failpoint.h"
 #include "base/io.h"
 #include "base/path.h"
+#include "base/tree.h"
 #include "builder/build.h"
-#include "builder/tree.h"
 
 /* The end of a build: the root is cleaned of what only the build needed, checked, measured,
  * synced and renamed to its hash. */

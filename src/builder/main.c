@@ -16,9 +16,9 @@
 #include "base/err.h"
 #include "base/exitcode.h"
 #include "base/failpoint.h"
+#include "base/tree.h"
 #include "builder/build.h"
 #include "builder/space.h"
-#include "builder/tree.h"
 
 /* coop-builder: makes one layer of a template, as an ordinary user, and removes what belongs to
  * the ids that user was lent.  Its plan comes on standard input, progress goes to standard

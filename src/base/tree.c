@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "builder/tree.h"
+#include "base/tree.h"
 
 #include <dirent.h>
 #include <errno.h>
