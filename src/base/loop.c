@@ -154,7 +154,7 @@ void
 loop_offload(Loop *loop, void (*work)(void *data), void (*done)(void *data), void *data)
 {
     if (loop->offload == NULL)
-        loop->offload = offload_new(loop);
+        loop->offload = offload_new(loop, LOOP_OFFLOAD_THREADS);
     offload_push(loop->offload, work, done, data);
 }
 

@@ -53,14 +53,14 @@ on_finished(LoopWatch *watch, uint32_t events)
 }
 
 Offload *
-offload_new(Loop *loop)
+offload_new(Loop *loop, guint threads)
 {
     Offload *o = g_new0(Offload, 1);
     g_autoptr(GError) error = NULL;
 
     o->loop = loop;
     o->finished = g_async_queue_new();
-    o->pool = g_thread_pool_new(run_piece, o, LOOP_OFFLOAD_THREADS, FALSE, NULL);
+    o->pool = g_thread_pool_new(run_piece, o, (gint)threads, FALSE, NULL);
     o->watch = (LoopWatch){.ready = on_finished, .fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
     if (o->watch.fd < 0)
         g_error("eventfd: %s", g_strerror(errno));

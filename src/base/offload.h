@@ -2,10 +2,11 @@
 #pragma once
 #include "base/loop.h"
 
-/* The pool behind loop_offload(); private to this folder. */
+/* Threads of one's own, for work that would hold those of loop_offload() too long. */
 typedef struct Offload Offload;
 
-Offload *offload_new(Loop *loop);
+Offload *offload_new(Loop *loop, guint threads);
 /* Waits for the work under way and delivers every `done` that is left. */
 void offload_free(Offload *offload);
+/* As loop_offload(). */
 void offload_push(Offload *offload, void (*work)(void *data), void (*done)(void *data), void *data);
