@@ -22,6 +22,7 @@ typedef struct Repo Repo;
 enum {
     FORGE_THREADS = 4,
     FORGE_QUEUE_MAX = 1024, /* pieces of work waiting, in all; beyond: ERR_LIMIT */
+    FORGE_TRIES = 4,
     REPO_NAME_MAX = 100,
 };
 
@@ -35,6 +36,7 @@ typedef struct ForgeSpec {
     const char *git;          /* path of coop-git */
     const char *hooks;        /* folder with the hook of pushes */
     const char *agent_prefix; /* of agents' names: GITHUB_AGENT_PREFIX */
+    gint64 mirror_ms;         /* how often mirrors are fetched; 0: as usual */
 } ForgeSpec;
 
 Forge *forge_new(const ForgeSpec *spec);
@@ -74,14 +76,30 @@ typedef bool (*ForgeWork)(GitRepo *git, void *data, GError **error);
 
 /* `work` in a thread, then `done` (may be NULL) on the loop, then `destroy`.  `what` is for people: it
  * is shown in the queue ("merge #7").  Failures that pass by themselves (a stale lock, a full
- * queue of processes) are tried again, FORGE_TRIES in all. */
+ * queue of processes) are tried again, FORGE_TRIES in all: `work` is then called anew, so it begins by
+ * dropping what it left in `data`.  Neither runs inside these calls.  After the server was killed
+ * nothing of it is tried again: what must not be lost is a row first. */
 void forge_read(Forge *forge, Repo *repo, const char *what, ForgeWork work, DbDone done, void *data,
                 GDestroyNotify destroy);
 void forge_write(Forge *forge, Repo *repo, const char *what, ForgeWork work, DbDone done, void *data,
                  GDestroyNotify destroy);
 
+/* A git that is no such work (a push, a client's fetch) is in the repository, until it leaves. */
+void repo_enter(Repo *repo);
+void repo_leave(Repo *repo);
+
+/* Not 0 once the forge is being freed: for GitCall.cancel of what takes long. */
+const gint *forge_cancel(Forge *forge);
+
 /* What waits and what is under way: [{repository, what, state, waiting_ms, tries}]. */
 Json *forge_queue_json(Forge *forge);
+
+typedef struct ForgeStats {
+    guint repositories;
+    guint waiting, running;            /* pieces of work */
+    guint64 done, failed, tried_again; /* since the start */
+} ForgeStats;
+void forge_stats(Forge *forge, ForgeStats *ret_stats);
 
 /* What the other files of the forge and its faces answer with; `value` is borrowed, NULL with an
  * error. */

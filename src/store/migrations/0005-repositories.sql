@@ -1,7 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 -- A bare repository in the folder of its id.  number is for faces that want one; folded is
--- 'owner/name' in lower case.  next_number counts issues and pull requests together.
+-- 'owner/name' in lower case.  next_number counts issues and pull requests together.  source is
+-- the folder or URL it was imported from, upstream the URL it mirrors, both without credentials;
+-- default_branch is '' until an import has found it out.
 CREATE TABLE repositories (
     id TEXT NOT NULL PRIMARY KEY,
     number BIGINT NOT NULL UNIQUE,
@@ -10,7 +12,9 @@ CREATE TABLE repositories (
     folded TEXT NOT NULL UNIQUE,
     description TEXT NOT NULL,
     default_branch TEXT NOT NULL,
+    source TEXT,
     upstream TEXT,
+    insecure BIGINT NOT NULL,
     state TEXT NOT NULL,
     problem TEXT,
     settings TEXT NOT NULL,
@@ -19,7 +23,9 @@ CREATE TABLE repositories (
     actor TEXT NOT NULL,
     created_us BIGINT NOT NULL,
     updated_us BIGINT NOT NULL,
-    pushed_us BIGINT NOT NULL
+    pushed_us BIGINT NOT NULL,
+    fetched_us BIGINT NOT NULL,
+    packed_us BIGINT NOT NULL
 );
 
 -- Read-only copies of a repository's objects that boxes use.  tips is a JSON object of branch and
