@@ -53,6 +53,7 @@ api_new(const ApiSpec *spec)
     api->templates = spec->templates;
     api->self_test = spec->self_test;
     api->door = spec->door;
+    api->forge = spec->forge;
     api->home = g_strdup(spec->home);
     api->address = g_strdup(spec->address);
     api->rate = spec->rate;

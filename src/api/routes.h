@@ -21,6 +21,7 @@ extern const ApiRoute models_routes[];
 extern const ApiRoute openapi_routes[];
 extern const ApiRoute page_routes[];
 extern const ApiRoute previews_routes[];
+extern const ApiRoute repos_routes[];
 extern const ApiRoute sandboxes_routes[];
 extern const ApiRoute service_execute_routes[];
 extern const ApiRoute service_routes[];

@@ -22,6 +22,7 @@ struct Api {
     TemplateStore *templates; /* NULL: none */
     SelfTest *self_test;      /* NULL: none */
     DoorService *door;        /* NULL: none */
+    Forge *forge;             /* NULL: none */
     HttpServer *server;       /* NULL until it is there */
     GHashTable *entrances;    /* box id -> BoxEntrance */
     char *home, *address;

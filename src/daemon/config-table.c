@@ -147,6 +147,8 @@ const Setting settings[] = {
     {"team.concurrent_tasks", SETTING_INT, "3", 1, 1000, LATER("teams"), ENV("MAX_CONCURRENT_TASKS"),
      .help = "tasks worked on at a time"},
 
+    {"forge.mirror_interval", SETTING_DURATION, "10m", SECOND, 365 * DAY, FIELD(forge.mirror_ms),
+     .help = "how often mirrors of other repositories are fetched"},
     {"github.token", SETTING_WORD, LATER("the forge"), ENV("GITHUB_TOKEN"), .secret = true,
      .help = "token for GitHub"},
     {"github.org", SETTING_WORD, LATER("the forge"), ENV("GITHUB_ORG"), .help = "organisation"},

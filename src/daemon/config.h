@@ -46,6 +46,10 @@ typedef struct ConfigDoor {
     const char *socket; /* NULL: see door_socket() */
 } ConfigDoor;
 
+typedef struct ConfigForge {
+    gint64 mirror_ms;
+} ConfigForge;
+
 typedef struct ConfigAddress {
     struct sockaddr_storage addr;
     socklen_t addr_len;
@@ -61,6 +65,7 @@ typedef struct Config {
     ConfigHttp http;
     ConfigBoxes boxes;
     ConfigDoor door;
+    ConfigForge forge;
     const char *template_default;
     const char *templates_dir; /* never NULL */
     bool templates_build;

@@ -17,6 +17,7 @@
 #include "base/privilege.h"
 #include "base/version.h"
 #include "daemon/boxes.h"
+#include "daemon/forge.h"
 #include "daemon/home.h"
 #include "daemon/listen.h"
 #include "daemon/space.h"
@@ -45,10 +46,12 @@ typedef struct Server {
     EventLog *events;
     ServeTemplates *templates; /* NULL: none */
     Boxes *boxes;              /* NULL: none */
+    Forge *forge;              /* NULL: none */
     Api *api;
     HttpServer *http;
     bool stopping;
-    GError *error; /* why the loop ended, NULL: as asked */
+    GError *forge_problem; /* why there is none */
+    GError *error;         /* why the loop ended, NULL: as asked */
 } Server;
 
 /* ---- before the loop ---- */
@@ -179,6 +182,21 @@ make_boxes(Server *s)
         log_warn("daemon", "there are no boxes", log_gerror(error));
 }
 
+/* And without git. */
+static void
+make_forge(Server *s)
+{
+    s->forge = serve_forge_new(&(ServeForgeSpec){.config = s->config,
+                                                 .loop = s->loop,
+                                                 .db = s->db,
+                                                 .events = s->events,
+                                                 .boxes = s->boxes != NULL ? boxes_host(s->boxes) : NULL,
+                                                 .address = s->address},
+                               &s->forge_problem);
+    if (s->forge == NULL)
+        log_warn("daemon", "there is no forge", log_gerror(s->forge_problem));
+}
+
 static void
 make_api(Server *s)
 {
@@ -191,6 +209,7 @@ make_api(Server *s)
         .boxes = s->boxes != NULL ? boxes_host(s->boxes) : NULL,
         .templates = serve_templates_store(s->templates),
         .door = s->boxes != NULL ? boxes_door(s->boxes) : NULL,
+        .forge = s->forge,
         .self_test = s->boxes != NULL ? boxes_self_test(s->boxes) : NULL,
         .price_per_hour = (double)s->config->boxes.price_cents / CENTS,
         .home = s->config->home,
@@ -204,6 +223,8 @@ make_api(Server *s)
     };
 
     s->api = api_new(&spec);
+    if (s->forge == NULL)
+        api_set_degraded(s->api, "forge", s->forge_problem->message);
 }
 
 static bool
@@ -310,14 +331,25 @@ begin(void *data, const GError *error)
 }
 
 static void
+on_boxes_loaded(void *data, const GError *error)
+{
+    Server *s = data;
+
+    if (s->stopping || error != NULL || s->forge == NULL)
+        begin(s, error);
+    else
+        forge_load(s->forge, begin, s);
+}
+
+static void
 on_loaded(void *data, const GError *error)
 {
     Server *s = data;
 
     if (s->stopping || error != NULL || s->boxes == NULL)
-        begin(s, error);
+        on_boxes_loaded(s, error);
     else
-        boxes_load(s->boxes, begin, s);
+        boxes_load(s->boxes, on_boxes_loaded, s);
 }
 
 static void
@@ -404,6 +436,7 @@ server_clear(Server *s)
     if (s->http != NULL)
         api_set_server(s->api, NULL);
     http_server_free(s->http);
+    forge_free(s->forge);
     boxes_free(s->boxes);
     serve_templates_free(s->templates);
     event_log_free(s->events);
@@ -416,6 +449,7 @@ server_clear(Server *s)
     }
     g_array_unref(s->tcp_fds);
     g_free(s->address);
+    g_clear_error(&s->forge_problem);
     g_main_loop_unref(s->main);
     if (s->space_fd >= 0)
         close(s->space_fd);
@@ -437,6 +471,7 @@ serve_run(const Config *config, const ServeOptions *options, GError **error)
             s.templates = serve_templates_new(config, s.loop, s.db, s.space_fd);
             make_boxes(&s);
         }
+        make_forge(&s);
         make_api(&s);
         run_loop(&s);
         if (s.error != NULL) {
