@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Making a box.
  *
- * The keeper writes its own record before it makes anything, so the row need not come first:
- * both are begun at once, and the caller is answered when both are there.  Whatever is missing
- * after a kill is found by the next start: a box without a row is killed, a row without a box
- * becomes an error.  A box of the pool is there already, and costs one commit. */
+ * The keeper writes its own record before it makes anything, so the row need not come first: it
+ * is written once the box is there, in one commit that says ready at once, while the first
+ * command begins; beside the making it would only take a processor from it.  The caller is
+ * answered after the commit.  Whatever is missing after a kill is found by the next start: a box
+ * without a row is killed, a row without a box becomes an error.  A box of the pool is there
+ * already. */
 #include <string.h>
 #include <unistd.h>
 
@@ -23,7 +25,6 @@ typedef struct BoxCreate {
     Box *box;
     char *actor;
     GArray *callers; /* Caller; the first one's box it is, the others joined by lease */
-    bool row_there, box_there;
     GError *error;
 } BoxCreate;
 
@@ -130,8 +131,6 @@ create_succeeded(BoxCreate *c)
     box_set_state(box, BOX_READY, NULL);
     box_open_door(box);
     box->host->stats.created++;
-    if (!box->row.facts.from_pool)
-        box_save(box, "box.ready", c->actor, NULL, NULL, NULL);
 }
 
 static void
@@ -139,10 +138,6 @@ create_settle(BoxCreate *c)
 {
     BoxHost *host = host_ref(c->box->host);
 
-    if (!host->closed && !(c->row_there && c->box_there)) {
-        host_unref(host);
-        return;
-    }
     if (host->closed && c->error == NULL)
         err_set(&c->error, ERR_CANCELLED, "the server ends");
     if (c->error == NULL)
@@ -201,30 +196,6 @@ close_all(const int fds[KEEPER_FDS])
     }
 }
 
-static void
-on_made(const KeeperAnswer *answer, const int fds[KEEPER_FDS], const GError *error, void *data)
-{
-    BoxCreate *c = data;
-    Box *box = c->box;
-
-    FAILPOINT("box-create-made");
-    c->box_there = true;
-    if (error != NULL) {
-        if (c->error == NULL)
-            c->error = g_error_copy(error);
-    } else if (box->row.state != BOX_CREATING) { /* its end is on the way */
-        close_all(fds);
-    } else if (c->error != NULL) {
-        close_all(fds);
-        throw_away(box);
-    } else if (!box_attach(box, answer, fds, NULL, &c->error)) {
-        throw_away(box);
-    } else {
-        tell_usable(c);
-    }
-    create_settle(c);
-}
-
 typedef struct RowJob {
     Box *box; /* whose `create` it is, unless the host was closed meanwhile */
     BoxRow row;
@@ -256,11 +227,9 @@ row_done(void *data, const GError *error)
     FAILPOINT("box-create-row");
     if (c == NULL)
         return;
-    c->row_there = true;
     if (error != NULL && c->error == NULL) {
         c->error = g_error_copy(error);
-        if (c->box_there)
-            throw_away(box);
+        throw_away(box);
     }
     create_settle(c);
 }
@@ -277,16 +246,40 @@ row_free(gpointer data)
 }
 
 static void
-write_row(Box *box, const char *actor)
+write_row(const BoxCreate *c)
 {
+    Box *box = c->box;
     RowJob *job = g_new0(RowJob, 1);
 
     job->box = box_ref(box);
-    job->actor = g_strdup(actor);
+    job->actor = g_strdup(c->actor);
     box_row_copy(&job->row, &box->row);
-    if (box->row.facts.from_pool)
+    if (c->error == NULL && box->row.state == BOX_CREATING)
         job->row.state = BOX_READY;
     db_write(box->host->spec.db, row_work, row_done, job, row_free);
+    box_commands_flush(box);
+}
+
+static void
+on_made(const KeeperAnswer *answer, const int fds[KEEPER_FDS], const GError *error, void *data)
+{
+    BoxCreate *c = data;
+    Box *box = c->box;
+
+    FAILPOINT("box-create-made");
+    if (error != NULL) {
+        c->error = g_error_copy(error);
+    } else if (box->row.state != BOX_CREATING) { /* its end is on the way */
+        close_all(fds);
+    } else if (!box_attach(box, answer, fds, NULL, &c->error)) {
+        throw_away(box);
+    } else {
+        tell_usable(c);
+    }
+    if (box->host->closed)
+        create_settle(c);
+    else
+        write_row(c);
 }
 
 /* ---- the request ---- */
@@ -354,18 +347,14 @@ make(BoxHost *host, const BoxSpec *spec, Template *template, const KeeperLimits 
         box->template = template_ref(template);
     begin(host, box, spec, &facts, caller);
     if (facts.from_pool) {
-        box->create->box_there = true;
         host->stats.from_pool++;
         tell_usable(box->create);
+        write_row(box->create);
     } else {
         host_fill_create(host, template, limits, box->row.id, &request);
         keeper_client_call(host->keeper, &request, on_made, box->create);
         FAILPOINT("box-create-sent");
     }
-    write_row(box, spec->actor != NULL ? spec->actor : "coop");
-    /* The row of one of the pool says already that it is ready. */
-    if (facts.from_pool)
-        box_commands_flush(box);
 }
 
 /* True: a live box, or one being made, has this lease. */

@@ -301,15 +301,11 @@ on_keeper_gone(const KeeperAnswer *answer, void *ctx)
         box_gone(box, answer);
 }
 
-/* It was made, or taken from the pool, whose row is written as ready, for a caller who was not
- * told of it. */
+/* It was made, or taken from the pool, for a caller who was not told of it. */
 static bool
 is_nobodys(const Box *box)
 {
-    const BoxRow *row = &box->row;
-
-    return (row->state == BOX_CREATING || (row->state == BOX_READY && row->facts.from_pool)) &&
-           !was_told(box);
+    return (box->row.state == BOX_CREATING || box->row.state == BOX_READY) && !was_told(box);
 }
 
 static void

@@ -7,10 +7,10 @@
 
 /* Which boxes somebody was told of.
  *
- * A caller is answered before the row says `ready`, so after a kill -9 a row that says
- * `creating` may be of a box whose caller knows it, or of one that nobody will ever ask for.
- * The ids of the newest are kept in a small file that is mapped: a store in memory outlives
- * the process, costs no call of the kernel, and a power cut ends the boxes too. */
+ * A caller is answered after the row was written, so after a kill -9 a row that says `ready` may
+ * be of a box whose caller knows it, or of one that nobody will ever ask for.  The ids of the
+ * newest are kept in a small file that is mapped: a store in memory outlives the process, costs
+ * no call of the kernel, and a power cut ends the boxes too. */
 typedef struct Told Told;
 
 enum { TOLD_MAX = 4096 };

@@ -361,52 +361,33 @@ test_what_rows_say(void)
 static void
 test_untold(void)
 {
+    static const char untold[] = "aaaaaaaaaaaaaaaaaaaa";
     static const struct {
-        const char *lease, *state, *reason;
-    } cases[] = {{NULL, "error", "interrupted"}, {"words", "ready", NULL}};
+        const char *set, *state, *reason;
+    } cases[] = {{"from_pool = 0", "error", "interrupted"},
+                 {"from_pool = 1", "error", "interrupted"},
+                 {"status = 'creating'", "error", "interrupted"},
+                 {"lease = 'words'", "ready", NULL},
+                 {"status = 'creating', lease = 'words'", "ready", NULL}};
 
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autoptr(World) w = world_new();
-        g_auto(Made) made = {0};
+        g_autofree char *told = id_of(world_box(w, "k1"));
+        g_autofree char *sql = g_strdup_printf("UPDATE sandboxes SET e2b_id = '%s', %s", untold,
+                                               cases[i].set);
 
-        fake_keeper_hold(KEEPER_CREATE);
-        world_begin(w, &(BoxSpec){.owner = "k1", .lease = cases[i].lease}, &made);
-        world_settle(w);
-        g_autofree char *id = g_strdup(fake_keeper_last(KEEPER_CREATE)->box);
-
-        assert_row(w, id, "creating", NULL);
+        world_restart(w);
+        assert_row(w, told, "ready", NULL);
         g_clear_pointer(&w->host, box_host_free);
-        fake_keeper_add(id);
+        g_assert_true(store_write_sql(w->store->db, sql, NULL));
+        fake_keeper_add(untold);
         world_start(w);
         world_load(w);
         world_settle(w);
-        assert_row(w, id, cases[i].state, cases[i].reason);
-        g_assert_cmpint(fake_keeper_has(id), ==, cases[i].lease != NULL);
+        g_test_message("%s", cases[i].set);
+        assert_row(w, untold, cases[i].state, cases[i].reason);
+        g_assert_cmpint(fake_keeper_has(untold), ==, cases[i].reason == NULL);
     }
-}
-
-/* A box of the pool has its row at once. */
-static void
-test_untold_of_the_pool(void)
-{
-    g_autoptr(World) w = world_new();
-    g_autofree char *told = id_of(world_box(w, "k1"));
-    g_autofree char *untold = g_strdup("aaaaaaaaaaaaaaaaaaaa");
-    g_autofree char *rename = g_strdup_printf("UPDATE sandboxes SET e2b_id = '%s', from_pool = 1", untold);
-
-    for (int i = 0; i < 2; i++) {
-        world_restart(w);
-        assert_row(w, told, "ready", NULL);
-        g_assert_true(store_write_sql(w->store->db, "UPDATE sandboxes SET from_pool = 1", NULL));
-    }
-    g_clear_pointer(&w->host, box_host_free);
-    g_assert_true(store_write_sql(w->store->db, rename, NULL));
-    fake_keeper_add(untold);
-    world_start(w);
-    world_load(w);
-    world_settle(w);
-    assert_row(w, untold, "error", "interrupted");
-    g_assert_cmpuint(fake_keeper_live(), ==, 0);
 }
 
 static void
@@ -641,7 +622,6 @@ main(int argc, char **argv)
     g_test_add_func("/restart/list", test_what_the_list_says);
     g_test_add_func("/restart/rows", test_what_rows_say);
     g_test_add_func("/restart/untold", test_untold);
-    g_test_add_func("/restart/untold-of-the-pool", test_untold_of_the_pool);
     g_test_add_func("/restart/told-is-useless", test_told_is_useless);
     g_test_add_func("/restart/reboot", test_reboot);
     g_test_add_func("/restart/keeper-away", test_keeper_away_at_start);
