@@ -155,23 +155,35 @@ is_trick(gunichar c)
            (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) || c == 0xfeff;
 }
 
-char *
-text_dup_name(const char *text, size_t max, bool *ret_cut)
+/* `kept` are control characters that stay. */
+static char *
+dup_clean(const char *text, const char *kept, size_t max, bool *ret_cut)
 {
     g_autofree char *valid = g_utf8_make_valid(text, -1);
-    g_autoptr(GString) name = g_string_new(NULL);
+    GString *clean = g_string_new(NULL);
 
     for (char *p = valid; *p != '\0'; p = g_utf8_next_char(p)) {
         gunichar c = g_utf8_get_char(p);
-        size_t before = name->len;
+        size_t before = clean->len;
 
-        g_string_append_unichar(name, is_trick(c) ? ' ' : c);
-        if (name->len > max) {
-            g_string_truncate(name, before);
+        g_string_append_unichar(clean, is_trick(c) && strchr(kept, *p) == NULL ? ' ' : c);
+        if (clean->len > max) {
+            g_string_truncate(clean, before);
             *ret_cut = true;
             break;
         }
     }
-    g_strstrip(name->str);
-    return g_strdup(name->str);
+    return g_string_free(clean, FALSE);
+}
+
+char *
+text_dup_name(const char *text, size_t max, bool *ret_cut)
+{
+    return g_strstrip(dup_clean(text, "", max, ret_cut));
+}
+
+char *
+text_dup_lines(const char *text, size_t max, bool *ret_cut)
+{
+    return dup_clean(text, "\n\t", max, ret_cut);
 }

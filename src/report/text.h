@@ -25,3 +25,5 @@ guint64 text_lines_number(const TextLines *lines);
 /* Valid UTF-8 of at most `max` bytes; what is not becomes U+FFFD, control and bidirectional
  * characters a blank, so that a name cannot play tricks where it is shown. */
 char *text_dup_name(const char *text, size_t max, bool *ret_cut);
+/* The same for text of several lines: newlines and tabs stay, and blanks at its ends. */
+char *text_dup_lines(const char *text, size_t max, bool *ret_cut);
