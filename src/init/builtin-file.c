@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "init/builtin.h"
-#include "init/decimal.h"
+#include "wire/decimal.h"
 
 enum {
     COPY_BYTES = 128 * 1024,

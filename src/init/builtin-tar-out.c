@@ -180,6 +180,12 @@ add_one(TarOut *out, const char *path)
     return 0;
 }
 
+static int
+write_out(void *ctx, const void *bytes, size_t n)
+{
+    return file_write_all(STDOUT_FILENO, bytes, n);
+}
+
 int
 builtin_tar_out(const char *const *args)
 {
@@ -190,7 +196,7 @@ builtin_tar_out(const char *const *args)
         return errno;
     if (out == MAP_FAILED || strlen(args[0]) >= TAR_PATH_MAX)
         return out == MAP_FAILED ? ENOMEM : ENAMETOOLONG;
-    out->writer.fd = STDOUT_FILENO;
+    out->writer.put = write_out;
     int e = fd < 0 ? add_one(out, args[0]) : 0;
     if (e != 0)
         return e;

@@ -20,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "init/decimal.h"
+#include "wire/decimal.h"
 
 enum {
     TREE_MAX = 8192,         /* processes of one walk; the rest is the next one's */

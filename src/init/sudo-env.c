@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "init/decimal.h"
 #include "init/sudo-client.h"
+#include "wire/decimal.h"
 
 /* A word that ends in "_" is the beginning of names. */
 static const char *const kept[] = {

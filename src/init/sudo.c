@@ -18,8 +18,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "init/decimal.h"
 #include "init/sudoer.h"
+#include "wire/decimal.h"
 #include "wire/sudo.h"
 
 enum { BACKLOG = 16, ACCEPTS_MAX = 16, ANCESTORS_MAX = 256, STAT_TEXT = 512 };

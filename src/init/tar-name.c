@@ -66,38 +66,3 @@ tar_target_check(const char *path, const char *target)
     }
     return 0;
 }
-
-/* How many bytes follow a first byte; -1: it is none. */
-static int
-utf8_tail(uint8_t first)
-{
-    if (first < 0x80)
-        return 0;
-    if (first >= 0xc2 && first <= 0xdf)
-        return 1;
-    if (first >= 0xe0 && first <= 0xef)
-        return 2;
-    return first >= 0xf0 && first <= 0xf4 ? 3 : -1;
-}
-
-bool
-tar_is_utf8(const char *text)
-{
-    const uint8_t *at = (const uint8_t *)text;
-
-    while (*at != '\0') {
-        uint8_t first = *at++;
-        int tail = utf8_tail(first);
-
-        /* Overlong forms, surrogates, and what lies beyond the last character. */
-        if (tail < 0 || (first == 0xe0 && *at < 0xa0) || (first == 0xed && *at > 0x9f) ||
-            (first == 0xf0 && *at < 0x90) || (first == 0xf4 && *at > 0x8f))
-            return false;
-        for (; tail > 0; tail--) {
-            if ((*at & 0xc0) != 0x80)
-                return false;
-            at++;
-        }
-    }
-    return true;
-}

@@ -6,20 +6,18 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
+#include "wire/tar-write.h"
+
 /* Archives as `tar-in` and `tar-out` (wire/builtin.h) speak them.  Read is what GNU tar, bsdtar
  * and Python's tarfile write when nobody asks for more: v7, ustar, pax, GNU's long names, large
- * numbers and version 1.0 of its sparse files.  Written is ustar, with a pax header where a name
- * or a number does not fit.
+ * numbers and version 1.0 of its sparse files.  What is written is in wire/tar-write.h.
  *
  * The reader takes nothing on trust and creates nothing: it gives names as they are, and
  * tar_name_check() says which of them may become a path. */
 
 enum {
-    TAR_BLOCK = 512,
-    TAR_PATH_MAX = 4096, /* with its NUL */
     TAR_NAME_MAX = 255,
     TAR_DEPTH_MAX = 64,
-    TAR_BUFFER = 64 * 1024,
     TAR_EXTRA_MAX = 64 * 1024, /* bytes of one extended header */
     TAR_EXTRAS_MAX = 16,       /* extended headers before an entry */
     TAR_HOLES_MAX = 4096,      /* pieces of a sparse file */
@@ -90,10 +88,6 @@ typedef struct TarExtra {
 
 /* 0, EBADMSG, or ENAMETOOLONG.  `text` is `n` bytes and a NUL. */
 int tar_pax_parse(const char *text, size_t n, TarExtra *extra);
-/* tar-number.c: a header's field: octal, or GNU's base 256. */
-bool tar_number_parse(const uint8_t *field, size_t n, int64_t *ret_number);
-bool tar_number_format(uint8_t *field, size_t n, int64_t number);
-
 /* tar-name.c: `path` without empty and "." parts, in place.  0; EXDEV: it leads out; EINVAL: it
  * has no name; ENAMETOOLONG, ELOOP: too long, too deep.  What is left may be "": the folder that
  * is unpacked to. */
@@ -101,20 +95,6 @@ int tar_name_check(char *path);
 /* Whether a symbolic link at `path`, which was checked, may lead to `target`.  An absolute one
  * names a place of the box; a relative one must not climb out of the tree. */
 int tar_target_check(const char *path, const char *target);
-bool tar_is_utf8(const char *text);
-
-/* tar-write.c */
-typedef struct TarWriter {
-    int fd, error;
-    size_t n;
-    uint8_t buffer[TAR_BUFFER];
-} TarWriter;
-
-/* Each does nothing after a failure; `error` is the first one. */
-void tar_write_entry(TarWriter *w, const char *path, const char *target, const struct stat *st);
-void tar_write_data(TarWriter *w, const void *bytes, size_t n);
-void tar_write_padding(TarWriter *w, uint64_t size);
-void tar_write_end(TarWriter *w);
 
 /* "OPERATION: NAME: WHY" on standard error. */
 void tar_complain(const char *operation, const char *name, const char *why);

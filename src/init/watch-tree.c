@@ -23,8 +23,8 @@
 #include <unistd.h>
 
 #include "init/builtin.h"
-#include "init/decimal.h"
 #include "init/watch-node.h"
+#include "wire/decimal.h"
 
 enum { DENTS_BYTES = 2048 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "init/tar.h"
+#include "wire/tar-write.h"
 
 /* Two's complement in the bits below the first one, big end first. */
 static bool

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <errno.h>
-#include <string.h>
-#include <unistd.h>
+#include "wire/tar-write.h"
 
-#include "init/builtin.h"
-#include "init/decimal.h"
-#include "init/tar.h"
+#include <string.h>
+
+#include "wire/decimal.h"
+#include "wire/utf8.h"
 
 enum {
     NAME_AT = 0,
@@ -32,7 +31,7 @@ static void
 flush(TarWriter *w)
 {
     if (w->error == 0)
-        w->error = file_write_all(w->fd, w->buffer, w->n);
+        w->error = w->put(w->ctx, w->buffer, w->n);
     w->n = 0;
 }
 
@@ -170,7 +169,7 @@ write_extra(TarWriter *w, uint8_t type, const char *text, size_t n)
 static void
 add_name(TarWriter *w, PaxText *pax, const char *key, const char *name)
 {
-    if (tar_is_utf8(name))
+    if (utf8_is_valid(name, strlen(name)))
         pax_add(pax, key, name);
     else
         write_extra(w, strcmp(key, "path") == 0 ? 'L' : 'K', name, strlen(name) + 1);
