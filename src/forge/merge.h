@@ -79,7 +79,7 @@ typedef struct MergeSpec {
 } MergeSpec;
 
 typedef struct MergeDone {
-    char oid[GIT_OID_LEN + 1]; /* the new commit; base itself where there is nothing to add */
+    char oid[GIT_OID_LEN + 1]; /* the new commit; of a rebase that adds nothing: base */
     char tree[GIT_OID_LEN + 1];
     guint commits;         /* that were made */
     MergeResult *conflict; /* not NULL: it does not merge, and `oid` is "" */

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+#include <glib.h>
+#include <stdbool.h>
+
+#include "forge/commit.h"
+#include "forge/git.h"
+#include "forge/merge.h"
+
+/* Commits that are made here: text first, so that their names are known before git has them, and then all of
+ * them by one child. */
+
+/* The text of a commit; `parents` ends with NULL. */
+GString *commit_text_new(const char *tree, const char *const *parents, const MergePerson *author,
+                         const MergePerson *committer, const char *message);
+/* The text of one that says the same as the commit `bytes`: author, message and encoding stay, byte for byte;
+ * signatures, which would be wrong, go.  NULL: it is no commit. */
+GString *commit_text_again(const guint8 *bytes, size_t n, const char *tree, const char *parent,
+                           const MergePerson *committer);
+/* Its object name. */
+void commit_text_oid(const GString *text, char ret_oid[GIT_OID_LEN + 1]);
+
+/* `texts` is GString.  To write what is there already is no matter. */
+bool commits_write(GitRepo *repo, const GPtrArray *texts, GError **error);
