@@ -378,12 +378,13 @@ test_kill_follows_its_row(void)
     db_write(w->store->db, store_gate_work, NULL, &gate, NULL);
     store_gate_wait(&gate);
     box_kill(box, "killed", NULL, on_box_done, &ended);
+    /* A LIST that is still to be judged when the row is there would ask for the end a second time. */
     for (int i = 0; i < 2; i++) {
+        fake_keeper_lose(false); /* and is there again, with a LIST */
         while (g_main_context_iteration(NULL, FALSE))
             ;
         g_assert_cmpuint(fake_keeper_calls(KEEPER_KILL), ==, 0);
         g_assert_cmpuint(fake_links_stopped(), ==, 0);
-        fake_keeper_lose(false); /* and is there again, with a LIST */
     }
     store_gate_open(&gate);
     world_settle(w);
