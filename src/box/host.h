@@ -94,6 +94,13 @@ char *box_host_dup_log_folder(BoxHost *host, const char *box_id);
  * made before keep theirs. */
 void box_host_set_env(BoxHost *host, const char *const *env);
 
+/* Puts a child of this server, and what it starts from then on, into a group of its own with the limits
+ * of memory, processes and processors; the rest of `limits` does not count.  Whatever is left in the
+ * group when the child has ended is killed.  `pidfd` is borrowed.  ERR_UNAVAILABLE: no keeper, and so
+ * no group; inside the call where there never was one.  A machine without groups is no error. */
+typedef void (*BoxHeldFunc)(const GError *error, void *data);
+void box_host_hold(BoxHost *host, int pidfd, const KeeperLimits *limits, BoxHeldFunc done, void *data);
+
 /* The tier is off (the self-test failed): creates are refused with this reason.  NULL: on. */
 void box_host_set_off(BoxHost *host, const char *reason);
 

@@ -12,6 +12,7 @@
 #include "box/keeper-client.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -40,6 +41,11 @@ typedef struct Call {
     void *data;
 } Call;
 
+typedef struct Unsent {
+    KeeperRequest request;
+    int fd; /* owned; -1: none */
+} Unsent;
+
 struct KeeperClient {
     LoopWatch watch; /* first: the loop hands back its address */
     Loop *loop;
@@ -56,7 +62,7 @@ struct KeeperClient {
     LoopTimer refuse_timer;
     GQueue refused;    /* Call*: fail on the next turn */
     GHashTable *calls; /* serial -> Call* */
-    GQueue unsent;     /* KeeperRequest* */
+    GQueue unsent;     /* Unsent* */
     KeeperAnswer hello;
 };
 
@@ -82,6 +88,15 @@ finish_call(Call *call, const KeeperAnswer *answer, const int fds[KEEPER_FDS], c
     g_free(call);
 }
 
+static void
+unsent_free(void *data)
+{
+    Unsent *unsent = data;
+
+    auto_close(&unsent->fd);
+    g_free(unsent);
+}
+
 /* The callbacks may make calls; those fail too, on the next turn. */
 static void
 fail_all(KeeperClient *client, ErrKind kind, const char *message)
@@ -92,7 +107,7 @@ fail_all(KeeperClient *client, ErrKind kind, const char *message)
     gpointer value;
 
     client->calls = g_hash_table_new(NULL, NULL);
-    g_queue_clear_full(&client->unsent, g_free);
+    g_queue_clear_full(&client->unsent, unsent_free);
     g_hash_table_iter_init(&iter, calls);
     while (g_hash_table_iter_next(&iter, NULL, &value))
         finish_call(value, NULL, no_fds, error);
@@ -162,15 +177,16 @@ watch_socket(KeeperClient *client)
 static bool
 flush(KeeperClient *client)
 {
-    const KeeperRequest *request;
+    const Unsent *unsent;
 
-    while ((request = g_queue_peek_head(&client->unsent)) != NULL) {
-        if (channel_send(client->watch.fd, request, sizeof *request, NULL, 0) < 0) {
+    while ((unsent = g_queue_peek_head(&client->unsent)) != NULL) {
+        if (channel_send(client->watch.fd, &unsent->request, sizeof unsent->request, &unsent->fd,
+                         unsent->fd >= 0 ? 1 : 0) < 0) {
             if (errno != EAGAIN)
                 return false;
             break;
         }
-        g_free(g_queue_pop_head(&client->unsent));
+        unsent_free(g_queue_pop_head(&client->unsent));
     }
     watch_socket(client);
     return true;
@@ -187,13 +203,15 @@ next_serial(KeeperClient *client)
 }
 
 static void
-push(KeeperClient *client, const KeeperRequest *request, guint32 serial)
+push(KeeperClient *client, const KeeperRequest *request, int fd, guint32 serial)
 {
-    KeeperRequest *copy = g_new(KeeperRequest, 1);
+    Unsent *unsent = g_new(Unsent, 1);
 
-    *copy = *request;
-    copy->serial = serial;
-    g_queue_push_tail(&client->unsent, copy);
+    unsent->request = *request;
+    unsent->request.serial = serial;
+    /* Without it the keeper answers that it is missing. */
+    unsent->fd = fd >= 0 ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
+    g_queue_push_tail(&client->unsent, unsent);
 }
 
 static bool
@@ -203,7 +221,7 @@ ask(KeeperClient *client, KeeperVerb verb, State state)
 
     client->state = state;
     client->asked = next_serial(client);
-    push(client, &request, client->asked);
+    push(client, &request, -1, client->asked);
     loop_timer_set(client->loop, &client->timer, GREET_MS);
     return flush(client);
 }
@@ -443,6 +461,12 @@ keeper_client_is_ready(const KeeperClient *client)
 void
 keeper_client_call(KeeperClient *client, const KeeperRequest *request, KeeperFunc func, void *data)
 {
+    keeper_client_call_fd(client, request, -1, func, data);
+}
+
+void
+keeper_client_call_fd(KeeperClient *client, const KeeperRequest *request, int fd, KeeperFunc func, void *data)
+{
     Call *call = g_new(Call, 1);
 
     *call = (Call){.verb = request->verb, .func = func, .data = data};
@@ -454,7 +478,7 @@ keeper_client_call(KeeperClient *client, const KeeperRequest *request, KeeperFun
     }
     call->serial = next_serial(client);
     g_hash_table_insert(client->calls, GUINT_TO_POINTER(call->serial), call);
-    push(client, request, call->serial);
+    push(client, request, fd, call->serial);
     /* A broken socket is found by the loop, which fails this call with the others. */
     (void)flush(client);
 }

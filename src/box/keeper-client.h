@@ -49,3 +49,6 @@ typedef void (*KeeperFunc)(const KeeperAnswer *answer, const int fds[KEEPER_FDS]
                            void *data);
 /* The serial is set here.  `func` may be NULL.  ERR_LIMIT: too many under way. */
 void keeper_client_call(KeeperClient *client, const KeeperRequest *request, KeeperFunc func, void *data);
+/* With an fd, which is borrowed. */
+void keeper_client_call_fd(KeeperClient *client, const KeeperRequest *request, int fd, KeeperFunc func,
+                           void *data);

@@ -143,9 +143,10 @@ cgroup_v2_cap(const Cgroups *groups, const Ceiling *ceiling)
         (void)cgroup_write_number(fd, ".", "memory.max", ceiling->memory_bytes);
     if ((groups->unified & 1u << CGROUP_PIDS) != 0 && ceiling->pids > 0)
         (void)cgroup_write_number(fd, ".", "pids.max", ceiling->pids);
-    /* Boxes are the last level, and there are only so many. */
+    /* Boxes and held processes are the last level, and there are only so many. */
     (void)cgroup_write(fd, ".", "cgroup.max.depth", "1");
-    (void)cgroup_write_number(fd, ".", "cgroup.max.descendants", KEEPER_BOXES_MAX + KEEPER_POOL_MAX);
+    (void)cgroup_write_number(fd, ".", "cgroup.max.descendants",
+                              KEEPER_BOXES_MAX + KEEPER_POOL_MAX + KEEPER_HOLDS_MAX);
     close_huge_pages(fd);
 }
 

@@ -11,6 +11,7 @@
 #include "keeper/disk.h"
 #include "keeper/filter.h"
 #include "keeper/folder-watch.h"
+#include "keeper/hold.h"
 #include "keeper/ids.h"
 #include "keeper/loop.h"
 #include "keeper/pool.h"
@@ -44,6 +45,7 @@ struct Keeper {
     Pool *pool;
     Storage *storage;
     FolderWatch *folders;
+    Holds *holds;
     Cgroups groups;
     IdTable ids;
     Box *boxes;

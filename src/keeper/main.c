@@ -267,6 +267,7 @@ open_disks(Keeper *keeper)
     keeper->pool = pool_new(keeper);
     keeper->storage = storage_new(keeper);
     keeper->folders = folder_watch_new(keeper);
+    keeper->holds = holds_new(keeper);
     keeper->degraded = cgroups_missing(&keeper->groups);
     if (!keeper->privileged)
         keeper->degraded |= DEGRADED_IDS | DEGRADED_DISK;
@@ -365,6 +366,7 @@ next_timeout_ms(const Keeper *keeper, int64_t due_us)
     int64_t look_us = MIN(storage_due_us(keeper->storage), folder_watch_due_us(keeper->folders));
 
     due_us = MIN(MIN(due_us, devices_due_us(keeper->devices)), MIN(refill_us, look_us));
+    due_us = MIN(due_us, holds_due_us(keeper->holds));
     for (const Box *box = keeper->boxes; box != NULL; box = box->next) {
         if (box->state != BOX_RUNNING && box->deadline_us < due_us)
             due_us = box->deadline_us;
@@ -381,6 +383,7 @@ run(Keeper *keeper, const Signals *signals)
 
     while (!signals->stop && loop_turn(&keeper->loop, next_timeout_ms(keeper, due_us))) {
         box_check_deadlines(keeper);
+        holds_look(keeper->holds);
         if (keeper_mono_us() >= pool_due_us(keeper->pool))
             pool_refill(keeper->pool);
         if (keeper_mono_us() >= storage_due_us(keeper->storage))
@@ -406,9 +409,13 @@ stop(Keeper *keeper)
         next = box->next;
         box_kill(box);
     }
-    while (keeper->boxes != NULL && keeper_mono_us() < due_us &&
-           loop_turn(&keeper->loop, next_timeout_ms(keeper, due_us)))
+    holds_end(keeper->holds);
+    while ((keeper->boxes != NULL || holds_busy(keeper->holds)) && keeper_mono_us() < due_us &&
+           loop_turn(&keeper->loop, next_timeout_ms(keeper, due_us))) {
         box_check_deadlines(keeper);
+        holds_look(keeper->holds);
+    }
+    holds_free(keeper->holds);
     folder_watch_free(keeper->folders);
     storage_free(keeper->storage);
     pool_free(keeper->pool);

@@ -194,7 +194,10 @@ remove_stray_group(void *ctx, int dir_fd, const char *name)
 {
     Keeper *keeper = ctx;
 
-    if (!g_str_has_prefix(name, "box-") || pool_has_group(keeper->pool, name))
+    bool is_hold = g_str_has_prefix(name, "hold-");
+
+    if (is_hold ? holds_has_group(keeper->holds, name)
+                : !g_str_has_prefix(name, "box-") || pool_has_group(keeper->pool, name))
         return;
     for (const Box *box = keeper->boxes; box != NULL; box = box->next) {
         if ((box->holds & HOLDS_GROUP) != 0 && strcmp(box->group, name) == 0)

@@ -270,7 +270,7 @@ answer_prepare(Server *server, const KeeperRequest *r)
 }
 
 static void
-dispatch(Server *server, const KeeperRequest *r)
+dispatch(Server *server, const KeeperRequest *r, int *fd)
 {
     switch ((KeeperVerb)r->verb) {
     case KEEPER_HELLO:
@@ -299,6 +299,9 @@ dispatch(Server *server, const KeeperRequest *r)
     case KEEPER_DETACH:
         box_attach(server->keeper, r);
         break;
+    case KEEPER_HOLD:
+        holds_take(server->keeper->holds, r, g_steal_fd(fd));
+        break;
     case KEEPER_OK:
     case KEEPER_BOX:
     case KEEPER_FAILED:
@@ -320,7 +323,10 @@ on_peer(void *ctx, uint32_t events)
         flush(server);
         return;
     }
-    ssize_t n = channel_recv(server->peer.fd, &request, sizeof request, NULL, NULL);
+    int came = -1;
+    size_t n_fds = 1;
+    ssize_t n = channel_recv(server->peer.fd, &request, sizeof request, &came, &n_fds);
+    autofd fd = n_fds == 1 ? came : -1;
 
     if (n < 0 && errno == EAGAIN)
         return;
@@ -333,7 +339,7 @@ on_peer(void *ctx, uint32_t events)
         server_tell_failure(server, n == sizeof request ? request.serial : 0, NULL, STAGE_REQUEST, EINVAL);
         return;
     }
-    dispatch(server, &request);
+    dispatch(server, &request, &fd);
     watch_peer(server);
 }
 

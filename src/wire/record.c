@@ -57,13 +57,18 @@ is_layer(const char *name, size_t size)
 }
 
 static bool
-limits_check(const KeeperLimits *l)
+group_limits_check(const KeeperLimits *l)
 {
     return l->memory_bytes >= KEEPER_MEMORY_MIN && l->memory_bytes <= KEEPER_MEMORY_MAX &&
-           l->disk_bytes >= KEEPER_DISK_MIN && l->disk_bytes <= KEEPER_DISK_MAX &&
-           l->inodes >= KEEPER_INODES_MIN && l->inodes <= KEEPER_INODES_MAX && l->pids >= KEEPER_PIDS_MIN &&
-           l->pids <= KEEPER_PIDS_MAX && l->cpu_milli >= KEEPER_CPU_MIN && l->cpu_milli <= KEEPER_CPU_MAX &&
-           l->reserved == 0;
+           l->pids >= KEEPER_PIDS_MIN && l->pids <= KEEPER_PIDS_MAX && l->cpu_milli >= KEEPER_CPU_MIN &&
+           l->cpu_milli <= KEEPER_CPU_MAX && l->reserved == 0;
+}
+
+static bool
+limits_check(const KeeperLimits *l)
+{
+    return group_limits_check(l) && l->disk_bytes >= KEEPER_DISK_MIN && l->disk_bytes <= KEEPER_DISK_MAX &&
+           l->inodes >= KEEPER_INODES_MIN && l->inodes <= KEEPER_INODES_MAX;
 }
 
 static bool
@@ -100,6 +105,9 @@ keeper_request_check(const KeeperRequest *request)
     case KEEPER_DETACH:
         return is_box_id(request->box, sizeof request->box) && request->n_layers == 1 &&
                is_layer(request->layers[0], sizeof request->layers[0]);
+    case KEEPER_HOLD:
+        return request->limits.disk_bytes == 0 && request->limits.inodes == 0 &&
+               group_limits_check(&request->limits);
     case KEEPER_PREPARE:
         return request->count <= KEEPER_POOL_MAX && limits_check(&request->limits);
     default:

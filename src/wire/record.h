@@ -13,12 +13,13 @@
  * told, and then LISTED.  Records with serial 0 may come at any time. */
 
 enum {
-    KEEPER_VERSION = 3,
+    KEEPER_VERSION = 4,
     KEEPER_ID_LEN = 20,
     KEEPER_NAME_MAX = 63,
     KEEPER_LAYERS_MAX = 16,
     KEEPER_BOXES_MAX = 4096,
     KEEPER_POOL_MAX = 256,
+    KEEPER_HOLDS_MAX = 128,
 };
 
 /* What a box may ask for; less cannot work, more no machine has. */
@@ -52,6 +53,10 @@ typedef enum KeeperVerb {
      * folder, or the keeper was given none; EPERM, ENOTDIR: what the box has in that place. */
     KEEPER_ATTACH,
     KEEPER_DETACH, /* the same in reverse; one that is not there is no error */
+    /* A process of the server's user, whose pidfd comes along, gets a group of its own with `limits`
+     * (disk and inodes 0), and what it starts from then on too; they end with it.  Answered by OK or
+     * FAILED: EPERM, it is somebody else's; ESRCH, it is over; EUSERS, there are too many. */
+    KEEPER_HOLD,
     /* from the keeper */
     KEEPER_OK = 64,
     KEEPER_BOX,

@@ -202,6 +202,49 @@ greet(Fake *f, guint boxes)
     until(&f->listed, listed);
 }
 
+/* An fd goes along, and only with its own request. */
+static void
+test_fd(void)
+{
+    const KeeperRequest hold = {.verb = KEEPER_HOLD,
+                                .limits = {.memory_bytes = 1 << 26, .pids = 64, .cpu_milli = 100}};
+    int pair[2];
+    Answer a = {0};
+    Fake f;
+
+    fake_init(&f, true);
+    greet(&f, 0);
+    g_assert_cmpint(pipe2(pair, O_CLOEXEC), ==, 0);
+    keeper_client_call_fd(f.client, &hold, pair[1], on_answer, &a);
+    keeper_client_call(f.client, &hold, NULL, NULL);
+    close(pair[1]);
+    for (size_t i = 0; i < 2; i++) {
+        KeeperRequest request;
+        int fd = -1;
+        size_t n = 1;
+
+        while (channel_recv(f.peer, &request, sizeof request, &fd, &n) != sizeof request) {
+            n = 1;
+            g_main_context_iteration(NULL, FALSE);
+        }
+        g_assert_cmpuint(n, ==, 1 - i);
+        if (n == 1) {
+            g_assert_cmpint(write(fd, "x", 1), ==, 1);
+            close(fd);
+            say(&f, (KeeperAnswer){.verb = KEEPER_OK, .serial = request.serial}, 0);
+        }
+    }
+    char bytes[2];
+
+    until(&a.n, 1);
+    g_assert_cmpint(a.kind, ==, -1);
+    /* Nobody has the other end any more. */
+    g_assert_cmpint(read(pair[0], bytes, 2), ==, 1);
+    g_assert_cmpint(read(pair[0], bytes, 2), ==, 0);
+    close(pair[0]);
+    fake_clear(&f);
+}
+
 static const KeeperRequest stat_request = {.verb = KEEPER_STAT, .box = "aaaaaaaaaaaaaaaaaaaa"};
 static const KeeperRequest kill_request = {.verb = KEEPER_KILL, .box = "aaaaaaaaaaaaaaaaaaaa"};
 
@@ -420,6 +463,7 @@ main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/box/keeper/calls", test_calls);
+    g_test_add_func("/box/keeper/fd", test_fd);
     g_test_add_func("/box/keeper/away", test_away);
     g_test_add_func("/box/keeper/nonsense", test_nonsense);
     g_test_add_func("/box/keeper/predecessor", test_predecessor);

@@ -224,6 +224,12 @@ keeper_client_call(KeeperClient *client, const KeeperRequest *request, KeeperFun
 }
 
 void
+keeper_client_call_fd(KeeperClient *client, const KeeperRequest *request, int fd, KeeperFunc func, void *data)
+{
+    keeper_client_call(client, request, func, data);
+}
+
+void
 fake_keeper_hold(KeeperVerb verb)
 {
     world.held[verb] = true;

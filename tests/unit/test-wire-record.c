@@ -124,6 +124,35 @@ test_attach(void)
     }
 }
 
+static const struct {
+    KeeperLimits limits;
+    bool good;
+} hold_cases[] = {
+    {{.memory_bytes = KEEPER_MEMORY_MIN, .pids = KEEPER_PIDS_MIN, .cpu_milli = KEEPER_CPU_MIN}, true},
+    {{.pids = KEEPER_PIDS_MIN, .cpu_milli = KEEPER_CPU_MIN}, false},
+    {{.memory_bytes = KEEPER_MEMORY_MIN, .cpu_milli = KEEPER_CPU_MIN}, false},
+    {{.memory_bytes = KEEPER_MEMORY_MIN, .pids = KEEPER_PIDS_MIN}, false},
+    {{.memory_bytes = KEEPER_MEMORY_MAX + 1, .pids = KEEPER_PIDS_MIN, .cpu_milli = KEEPER_CPU_MIN}, false},
+    {{.memory_bytes = KEEPER_MEMORY_MIN, .pids = KEEPER_PIDS_MIN, .cpu_milli = KEEPER_CPU_MIN, .inodes = 1},
+     false},
+    {{.memory_bytes = KEEPER_MEMORY_MIN,
+      .pids = KEEPER_PIDS_MIN,
+      .cpu_milli = KEEPER_CPU_MIN,
+      .disk_bytes = KEEPER_DISK_MIN},
+     false},
+};
+
+static void
+test_hold(void)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(hold_cases); i++) {
+        KeeperRequest r = {.verb = KEEPER_HOLD, .limits = hold_cases[i].limits};
+
+        g_test_message("%zu", i);
+        g_assert_cmpint(keeper_request_check(&r), ==, hold_cases[i].good);
+    }
+}
+
 static void
 test_verbs(void)
 {
@@ -165,6 +194,7 @@ main(int argc, char **argv)
     g_test_add_func("/record/numbers", test_numbers);
     g_test_add_func("/record/verbs", test_verbs);
     g_test_add_func("/record/attach", test_attach);
+    g_test_add_func("/record/hold", test_hold);
     g_test_add_func("/record/stages", test_stages);
     return g_test_run();
 }
