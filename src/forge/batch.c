@@ -28,6 +28,7 @@ batch_run(GitRepo *repo, const char *const *names, size_t n, const BatchSink *si
         .args = GIT_ARGS("cat-file", sink->bytes != NULL ? "--batch" : "--batch-check", "--buffer", "-z"),
         .input = input->data,
         .input_len = input->len,
+        .timeout_ms = sink->timeout_ms,
         .take = on_output,
         .ctx = &parser,
     };
@@ -85,7 +86,7 @@ collect_bytes(size_t index, const guint8 *bytes, size_t n, void *ctx)
 GPtrArray *
 batch_read(GitRepo *repo, const char *const *names, size_t n, size_t max, size_t total, GError **error)
 {
-    static const BatchSink sink = {collect_object, collect_bytes};
+    static const BatchSink sink = {.object = collect_object, .bytes = collect_bytes};
     g_autoptr(GPtrArray) objects = g_ptr_array_new_with_free_func((GDestroyNotify)batch_object_free);
     Collect c = {objects, max, total};
 

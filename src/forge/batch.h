@@ -16,6 +16,7 @@ typedef struct BatchSink {
     bool (*object)(size_t index, const char *oid, const char *type, guint64 size, void *ctx);
     /* Its bytes; NULL: only what objects are is asked. */
     bool (*bytes)(size_t index, const guint8 *bytes, size_t n, void *ctx);
+    guint timeout_ms; /* 0: GIT_TIMEOUT_MS */
 } BatchSink;
 
 bool batch_run(GitRepo *repo, const char *const *names, size_t n, const BatchSink *sink, void *ctx,

@@ -59,6 +59,7 @@ typedef enum MessageRule {
     MESSAGE_RULE_MAX,
 } MessageRule;
 
+bool message_is_type(const char *text, size_t n);
 /* Reads `n` bytes; the first rule that is broken.  Lines that begin with '#' are git's comments and are left
  * out if `comments`.  `ret` may be NULL. */
 MessageRule message_parse(const char *text, size_t n, bool comments, Message *ret);

@@ -10,6 +10,7 @@ typedef struct Reader {
     GPtrArray *list;
     GString *partial;
     guint skipped;
+    size_t bytes;
     bool more, too_long;
 } Reader;
 
@@ -27,6 +28,7 @@ end_record(Reader *r)
         r->more = true;
         return false;
     } else {
+        r->bytes += r->partial->len;
         g_ptr_array_add(r->list, g_strndup(r->partial->str, r->partial->len));
     }
     g_string_truncate(r->partial, 0);
@@ -42,7 +44,8 @@ on_output(const guint8 *bytes, size_t n, void *ctx)
         const guint8 *end = memchr(bytes, r->spec->separator, n);
         size_t part = end != NULL ? (size_t)(end - bytes) : n;
 
-        if (r->partial->len + part > RECORD_MAX) {
+        if (r->partial->len + part > RECORD_MAX ||
+            (r->spec->bytes_max > 0 && r->bytes > r->spec->bytes_max)) {
             r->too_long = true;
             return false;
         }
@@ -74,7 +77,7 @@ records_read(GitRepo *repo, const RecordsSpec *spec, bool *ret_more, GError **er
     if (!git_run(repo, &call, NULL, error))
         return NULL;
     if (reader.too_long) {
-        err_set(error, ERR_LIMIT, "a name of more than %d bytes", RECORD_MAX);
+        err_set(error, ERR_LIMIT, "a name of more than %d bytes, or too many names", RECORD_MAX);
         return NULL;
     }
     if (ret_more != NULL)

@@ -16,6 +16,7 @@ typedef struct RecordsSpec {
     guint skip, max;
     bool (*keep)(const char *record, const void *ctx); /* NULL: all; the others are not counted */
     const void *keep_ctx;
+    size_t bytes_max;   /* of the page; 0: no bound but theirs */
     guint timeout_ms;   /* 0: GIT_TIMEOUT_MS */
     const gint *cancel; /* may be NULL */
 } RecordsSpec;
