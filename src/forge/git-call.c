@@ -61,9 +61,7 @@ static const struct {
     {"receive.fsckObjects", "true"},
     {"receive.autogc", "false"},
     {"receive.advertisePushOptions", "false"},
-    {"receive.certNonceSeed", ""},
     {"uploadpack.allowFilter", "true"},
-    {"uploadpack.packObjectsHook", ""},
 };
 
 static const char *const remote_protocols[] = {"https", "http", NULL};

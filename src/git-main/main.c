@@ -86,7 +86,8 @@ lock_repository(const char *path)
     return true;
 }
 
-/* Whoever started us puts us into a group first; its end is ours. */
+/* Whoever started us puts us into a group first; its end is ours.  The fd stays: what is started tells
+ * its own things there. */
 static bool
 wait_for_leave(void)
 {
@@ -96,7 +97,6 @@ wait_for_leave(void)
     do {
         n = read(GIT_LAUNCH_WAIT_FD, &byte, 1);
     } while (n < 0 && errno == EINTR);
-    close(GIT_LAUNCH_WAIT_FD);
     if (n == 0)
         errno = ECANCELED;
     return n == 1;
