@@ -12,6 +12,7 @@
 #include "base/path.h"
 #include "base/tree.h"
 #include "forge/forge-private.h"
+#include "forge/push-private.h"
 
 typedef struct Sweep {
     Forge *forge;
@@ -93,6 +94,7 @@ on_swept(void *data)
     if (s->error == NULL) {
         forge_each(f, resume, NULL);
         repo_upkeep_begin(f);
+        forge_settle_all(f);
     }
     loaded(f, s->error);
     g_clear_error(&s->error);

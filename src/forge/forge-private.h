@@ -2,6 +2,7 @@
 #pragma once
 #include "forge/forge.h"
 #include "forge/repo.h"
+#include "forge/smart.h"
 #include "forge/work.h"
 
 /* What the files of this folder share; nobody outside includes it. */
@@ -10,11 +11,13 @@
  * forge_free() work is refused and the tables are empty. */
 struct Forge {
     gatomicrefcount refs;
-    ForgeSpec spec;      /* its strings are ours */
-    char *repos;         /* HOME/repos */
-    WorkQueue *work;     /* NULL: freed */
-    GHashTable *by_id;   /* id -> Repo, owned */
-    GHashTable *by_name; /* "owner/name" in lower case -> Repo, borrowed from by_id */
+    ForgeSpec spec;         /* its strings are ours */
+    char *repos;            /* HOME/repos */
+    WorkQueue *work;        /* NULL: freed */
+    Smart *smart;           /* NULL: freed */
+    GArray *push_listeners; /* ForgePushListener */
+    GHashTable *by_id;      /* id -> Repo, owned */
+    GHashTable *by_name;    /* "owner/name" in lower case -> Repo, borrowed from by_id */
     gint64 last_number;
     guint upkeep_source;
     DbDone loaded; /* NULL: is loaded */

@@ -3,6 +3,7 @@
 
 #include "base/err.h"
 #include "forge/forge-private.h"
+#include "forge/push.h"
 
 /* ---- life ---- */
 
@@ -38,6 +39,8 @@ forge_new(const ForgeSpec *spec)
     f->by_id = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, (GDestroyNotify)repo_unref);
     f->by_name = g_hash_table_new(g_str_hash, g_str_equal);
     f->work = work_queue_new(spec->loop);
+    f->smart = smart_new(f, spec->loop);
+    f->push_listeners = g_array_new(FALSE, FALSE, sizeof(ForgePushListener));
     return f;
 }
 
@@ -55,6 +58,7 @@ forge_unref(Forge *forge)
         return;
     g_hash_table_unref(forge->by_name);
     g_hash_table_unref(forge->by_id);
+    g_array_unref(forge->push_listeners);
     spec_clear(&forge->spec);
     g_free(forge->repos);
     g_free(forge);
@@ -67,6 +71,7 @@ forge_free(Forge *forge)
     if (forge == NULL)
         return;
     repo_upkeep_end(forge);
+    g_clear_pointer(&forge->smart, smart_free);
     g_clear_pointer(&forge->work, work_queue_free);
     g_hash_table_remove_all(forge->by_name);
     g_hash_table_remove_all(forge->by_id);

@@ -4,6 +4,7 @@
 #include "base/failpoint.h"
 #include "forge/bring.h"
 #include "forge/forge-private.h"
+#include "forge/push.h"
 
 enum { WATCH_MS = 500, TELL_EVERY = 5 /* percent */ };
 
@@ -117,6 +118,7 @@ import_ended(Import *i)
     repo_set_state(r, r->state == REPO_REMOVING ? REPO_REMOVING : REPO_READY, NULL);
     repo_rows_update(r, &event, NULL, NULL);
     repo_upkeep_soon(r);
+    forge_settle_refs(r->forge, r, i->actor, NULL, NULL);
 }
 
 static void

@@ -21,9 +21,9 @@ enum {
 };
 #define SMART_PUSH_MAX (G_GUINT64_CONSTANT(2) << 30) /* bytes of a push */
 
+/* Made by forge_new(), freed first by forge_free(), which ends its children. */
 Smart *smart_new(Forge *forge, Loop *loop);
-void smart_free(Smart *smart); /* ends the children */
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(Smart, smart_free)
+void smart_free(Smart *smart);
 
 typedef enum SmartService {
     SMART_ADVERTISE_FETCH, /* GET info/refs?service=git-upload-pack */
@@ -50,4 +50,4 @@ typedef struct SmartCaller {
 
 /* The request's answer is the child's from then on.  `caller` is copied. */
 void
-smart_serve(Smart *smart, Repo *repo, HttpRequest *request, SmartService service, const SmartCaller *caller);
+smart_serve(Forge *forge, Repo *repo, HttpRequest *request, SmartService service, const SmartCaller *caller);

@@ -25,6 +25,7 @@ static const char *const kinds[] = {
     "box.snapshotted",
     "box.warned",
     "branch.created",
+    "branch.removed",
     "budget.exceeded",
     "budget.warned",
     "checks.ended",

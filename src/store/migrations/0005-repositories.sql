@@ -28,6 +28,15 @@ CREATE TABLE repositories (
     packed_us BIGINT NOT NULL
 );
 
+-- Where branches and tags were when their move was last told of.
+CREATE TABLE repository_refs (
+    repository_id TEXT NOT NULL REFERENCES repositories (id) ON DELETE CASCADE,
+    name TEXT NOT NULL,
+    oid TEXT NOT NULL,
+    moved_us BIGINT NOT NULL,
+    PRIMARY KEY (repository_id, name)
+);
+
 -- Read-only copies of a repository's objects that boxes use.  tips is a JSON object of branch and
 -- commit as they were when it was made.
 CREATE TABLE generations (

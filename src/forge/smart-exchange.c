@@ -1,0 +1,555 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/failpoint.h"
+#include "base/log.h"
+#include "forge/smart-private.h"
+#include "wire/hook.h"
+
+enum {
+    TO_CHILD_MAX = 4 * LOOP_READ_SIZE,
+    TO_CHILD_FULL = 2 * LOOP_READ_SIZE, /* from here on the body waits */
+    ANSWER_MAX = SMART_HEAD_MAX + LOOP_READ_SIZE,
+    SAID_LOGGED = 400,
+};
+
+#define EXCHANGE_OF(member_ptr, member)                                                                      \
+    ((Exchange *)(void *)((char *)(member_ptr)-G_STRUCT_OFFSET(Exchange, member)))
+
+/* ---- pipes ---- */
+
+/* A pipe whose other end is closed is ready even when nothing is asked of it: it is in the loop only
+ * while somebody waits for it. */
+static void
+watch(Exchange *x, LoopWatch *w, uint32_t events)
+{
+    g_autoptr(GError) error = NULL;
+
+    if (w->fd < 0 || w->armed != 0)
+        return;
+    if (!loop_add(x->smart->loop, w, events, &error)) {
+        log_warn("forge", "a pipe cannot be watched", log_gerror(error));
+        exchange_cut(x);
+    }
+}
+
+static void
+unwatch(Exchange *x, LoopWatch *w)
+{
+    if (w->armed != 0)
+        loop_remove(x->smart->loop, w);
+}
+
+static void
+close_pipe(Exchange *x, LoopWatch *w)
+{
+    unwatch(x, w);
+    if (w->fd >= 0)
+        close(g_steal_fd(&w->fd));
+}
+
+static void
+note_progress(Exchange *x)
+{
+    if (!x->cut)
+        loop_timer_set(x->smart->loop, &x->stall, SMART_STALL_MS);
+}
+
+/* ---- the end ---- */
+
+static void
+signal_group(Exchange *x, int number)
+{
+    /* Until the child was reaped its number is nobody else's. */
+    if (x->child != NULL)
+        (void)kill(-x->group, number);
+}
+
+void
+exchange_cut(Exchange *x)
+{
+    if (x->cut)
+        return;
+    x->cut = true;
+    close_pipe(x, &x->out);
+    loop_timer_cancel(x->smart->loop, &x->stall);
+    loop_timer_set(x->smart->loop, &x->end, SMART_END_MS);
+    /* git takes away what it has half received. */
+    signal_group(x, SIGTERM);
+    if (x->answered)
+        http_request_wake(x->request);
+}
+
+void
+exchange_close(Exchange *x)
+{
+    signal_group(x, SIGKILL);
+    g_clear_pointer(&x->child, child_free);
+    close_pipe(x, &x->in);
+    close_pipe(x, &x->out);
+    close_pipe(x, &x->err);
+    close_pipe(x, &x->report);
+    loop_timer_cancel(x->smart->loop, &x->stall);
+    loop_timer_cancel(x->smart->loop, &x->end);
+    if (x->over != 0)
+        g_source_remove(x->over);
+    x->over = 0;
+}
+
+static gboolean
+on_over(gpointer data)
+{
+    ((Exchange *)data)->over = 0;
+    smart_drop(data);
+    return G_SOURCE_REMOVE;
+}
+
+void
+exchange_settle(Exchange *x)
+{
+    if (x->over != 0 || x->child != NULL || !x->body_over || !x->answer_over || x->telling ||
+        x->report.fd >= 0 || x->err.fd >= 0)
+        return;
+    loop_timer_cancel(x->smart->loop, &x->stall);
+    loop_timer_cancel(x->smart->loop, &x->end);
+    /* Not from inside one of its own callbacks. */
+    x->over = g_idle_add_full(G_PRIORITY_DEFAULT, on_over, x, NULL);
+}
+
+void
+exchange_refuse(Exchange *x, int status, const char *message)
+{
+    if (x->answered)
+        return;
+    g_autofree char *text = g_strdup_printf("coop: %s\n", message);
+
+    x->answered = x->answer_over = true;
+    http_request_on_gone(x->request, NULL, NULL);
+    http_response_header(x->request, "Cache-Control", "no-store");
+    http_respond_text(x->request, status, "text/plain; charset=utf-8", text);
+}
+
+static void
+on_stall(LoopTimer *timer)
+{
+    Exchange *x = EXCHANGE_OF(timer, stall);
+
+    log_info("forge", "git stood still", log_str("actor", x->actor), log_int("after_ms", SMART_STALL_MS));
+    exchange_refuse(x, 504, "git did not answer in time");
+    exchange_cut(x);
+    exchange_settle(x);
+}
+
+static void
+on_end(LoopTimer *timer)
+{
+    Exchange *x = EXCHANGE_OF(timer, end);
+
+    if (x->cut) {
+        signal_group(x, SIGKILL);
+        return;
+    }
+    exchange_refuse(x, 504, "this took too long");
+    exchange_cut(x);
+    exchange_settle(x);
+}
+
+static void
+on_gone(HttpRequest *request, void *data)
+{
+    Exchange *x = data;
+
+    x->answer_over = true;
+    exchange_cut(x);
+    exchange_settle(x);
+}
+
+/* ---- to the child ---- */
+
+/* False: the child reads no more; what still comes is dropped. */
+static bool
+write_some(Exchange *x)
+{
+    size_t n;
+    const guint8 *bytes = buf_peek(&x->to_child, &n);
+
+    while (n > 0) {
+        ssize_t done = write(x->in.fd, bytes, n);
+
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done < 0)
+            return errno == EAGAIN;
+        note_progress(x);
+        buf_skip(&x->to_child, (size_t)done);
+        bytes = buf_peek(&x->to_child, &n);
+    }
+    return true;
+}
+
+static void
+flush(Exchange *x)
+{
+    if (x->in.fd >= 0 && !write_some(x)) {
+        close_pipe(x, &x->in);
+        buf_clear(&x->to_child);
+        buf_init(&x->to_child, TO_CHILD_MAX);
+    }
+    if (buf_len(&x->to_child) > 0)
+        watch(x, &x->in, EPOLLOUT);
+    else
+        unwatch(x, &x->in);
+    /* Half a push is none: its pipe stays open until the child is gone. */
+    if (buf_len(&x->to_child) == 0 && x->body_whole)
+        close_pipe(x, &x->in);
+    if (x->paused && buf_len(&x->to_child) < TO_CHILD_FULL) {
+        x->paused = false;
+        http_request_resume_body(x->request);
+    }
+}
+
+static void
+on_writable(LoopWatch *w, uint32_t events)
+{
+    flush(EXCHANGE_OF(w, in));
+}
+
+static bool
+take_body(void *ctx, const guint8 *bytes, size_t n)
+{
+    Exchange *x = ctx;
+
+    if (x->in.fd < 0 || x->cut)
+        return true;
+    if (!buf_put(&x->to_child, bytes, n)) {
+        exchange_cut(x);
+        return true;
+    }
+    x->paused = false;
+    flush(x);
+    x->paused = buf_len(&x->to_child) >= TO_CHILD_FULL;
+    return !x->paused;
+}
+
+static void
+end_body(void *ctx, const GError *error)
+{
+    Exchange *x = ctx;
+
+    x->body_over = true;
+    x->body_whole = error == NULL;
+    if (error == NULL) {
+        FAILPOINT("push-received");
+        flush(x);
+    } else {
+        if (err_kind(error) == ERR_LIMIT)
+            exchange_refuse(x, 413, "this is larger than may be sent at once");
+        exchange_cut(x);
+    }
+    exchange_settle(x);
+}
+
+/* ---- from the child ---- */
+
+static HttpPull
+pull(void *ctx, Buf *out)
+{
+    Exchange *x = ctx;
+    size_t n;
+    const guint8 *first = buf_peek(&x->answer, &n);
+
+    if (x->cut)
+        return HTTP_PULL_FAIL;
+    if (n > 0) {
+        n = MIN(n, buf_room(out));
+        if (!buf_put(out, first, n))
+            return HTTP_PULL_FAIL;
+        buf_skip(&x->answer, n);
+        return HTTP_PULL_DATA;
+    }
+    guint8 *room = buf_reserve(out, LOOP_READ_SIZE);
+    ssize_t got = x->out.fd < 0 || room == NULL ? 0 : read(x->out.fd, room, LOOP_READ_SIZE);
+
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
+        watch(x, &x->out, EPOLLIN);
+        return HTTP_PULL_WAIT;
+    }
+    if (got > 0) {
+        note_progress(x);
+        buf_grow(out, (size_t)got);
+        return HTTP_PULL_DATA;
+    }
+    close_pipe(x, &x->out);
+    if (got < 0)
+        return HTTP_PULL_FAIL;
+    /* Who has pushed finds the rows written when its answer ends. */
+    return x->report.fd >= 0 || x->telling ? HTTP_PULL_WAIT : HTTP_PULL_END;
+}
+
+static void
+on_closed(void *ctx)
+{
+    Exchange *x = ctx;
+
+    x->answer_over = true;
+    exchange_settle(x);
+}
+
+static void
+begin_answer(Exchange *x, size_t head_n)
+{
+    static const HttpSource source = {.pull = pull, .closed = on_closed};
+    g_auto(SmartHead) head = {0};
+    g_autoptr(GError) error = NULL;
+    size_t n;
+    const guint8 *bytes = buf_peek(&x->answer, &n);
+
+    if (!smart_head_parse(bytes, head_n, &head, &error)) {
+        log_warn("forge", "git answered nonsense", log_gerror(error));
+        exchange_refuse(x, 502, "git gave no answer");
+        exchange_cut(x);
+        return;
+    }
+    buf_skip(&x->answer, head_n);
+    for (guint i = 0; i + 1 < head.headers->len; i += 2)
+        http_response_header(x->request, head.headers->pdata[i], head.headers->pdata[i + 1]);
+    x->answered = true;
+    http_respond_stream(x->request, head.status, head.type, -1, &source, x);
+}
+
+static void
+log_said(Exchange *x, const char *message)
+{
+    size_t n;
+    const guint8 *bytes = buf_peek(&x->said, &n);
+    g_autofree char *text = g_utf8_make_valid((const char *)bytes, (gssize)MIN(n, (size_t)SAID_LOGGED));
+
+    log_warn("forge", message, log_str("actor", x->actor), log_str("said", g_strstrip(text)));
+}
+
+/* Only before the answer has begun: behind that it is read when there is room for it. */
+static void
+read_head(Exchange *x)
+{
+    guint8 *room = buf_reserve(&x->answer, SMART_HEAD_MAX);
+    ssize_t got = room != NULL ? read(x->out.fd, room, SMART_HEAD_MAX) : 0;
+    size_t n;
+
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
+        watch(x, &x->out, EPOLLIN);
+        return;
+    }
+    if (got > 0) {
+        note_progress(x);
+        buf_grow(&x->answer, (size_t)got);
+    }
+    const guint8 *bytes = buf_peek(&x->answer, &n);
+    size_t head_n = smart_head_length(bytes, n);
+
+    if (head_n > 0) {
+        begin_answer(x, head_n);
+    } else if (got <= 0) {
+        log_said(x, "git gave no answer");
+        exchange_refuse(x, 502, "git gave no answer");
+        exchange_cut(x);
+    } else {
+        watch(x, &x->out, EPOLLIN);
+    }
+}
+
+static void
+on_readable(LoopWatch *w, uint32_t events)
+{
+    Exchange *x = EXCHANGE_OF(w, out);
+
+    unwatch(x, w);
+    if (x->answered) {
+        http_request_wake(x->request);
+        return;
+    }
+    read_head(x);
+    exchange_settle(x);
+}
+
+/* Whatever is longer than the buffer is read and dropped. */
+static bool
+drain(LoopWatch *w, Buf *into)
+{
+    guint8 bytes[4096];
+    ssize_t n = read(w->fd, bytes, sizeof bytes);
+
+    if (n > 0 && !buf_put(into, bytes, MIN((size_t)n, buf_room(into))))
+        return false;
+    return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
+}
+
+static void
+on_said(LoopWatch *w, uint32_t events)
+{
+    Exchange *x = EXCHANGE_OF(w, err);
+
+    if (drain(w, &x->said))
+        return;
+    close_pipe(x, w);
+    exchange_settle(x);
+}
+
+static void
+on_report(LoopWatch *w, uint32_t events)
+{
+    Exchange *x = EXCHANGE_OF(w, report);
+
+    if (drain(w, &x->moved))
+        return;
+    close_pipe(x, w);
+    FAILPOINT("push-moved");
+    smart_tell(x);
+    exchange_told(x);
+}
+
+void
+exchange_told(Exchange *x)
+{
+    if (x->answered && !x->answer_over && !x->telling)
+        http_request_wake(x->request);
+    exchange_settle(x);
+}
+
+static void
+on_child_exit(Child *child, ChildExit how, void *data)
+{
+    Exchange *x = data;
+
+    /* The leader is gone, but somebody it started still has a pipe of ours. */
+    if (x->err.fd >= 0 || x->report.fd >= 0)
+        (void)kill(-x->group, SIGKILL);
+    g_clear_pointer(&x->child, child_free);
+    loop_timer_cancel(x->smart->loop, &x->end);
+    if (how.signalled && !x->cut)
+        log_said(x, "git was killed");
+    exchange_settle(x);
+}
+
+/* ---- the start ---- */
+
+static bool
+make_pipe(LoopWatch *ours, int *theirs, bool child_reads, void (*ready)(LoopWatch *, uint32_t),
+          GError **error)
+{
+    int ends[2];
+
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return err_errno(error, "make a pipe for git");
+    *ours = (LoopWatch){.ready = ready, .fd = ends[child_reads ? 1 : 0]};
+    *theirs = ends[child_reads ? 0 : 1];
+    (void)fcntl(ours->fd, F_SETFL, O_NONBLOCK);
+    return true;
+}
+
+/* One byte to it lets the child begin; lines from it are the hook's. */
+static bool
+make_report(Exchange *x, int *theirs, GError **error)
+{
+    int ends[2];
+
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
+        return err_errno(error, "make a pair of sockets for git");
+    x->report = (LoopWatch){.ready = on_report, .fd = ends[0]};
+    *theirs = ends[1];
+    (void)fcntl(ends[0], F_SETFL, O_NONBLOCK);
+    return true;
+}
+
+static bool
+make_pipes(Exchange *x, int theirs[4], GError **error)
+{
+    return make_pipe(&x->in, &theirs[0], true, on_writable, error) &&
+           make_pipe(&x->out, &theirs[1], false, on_readable, error) &&
+           make_pipe(&x->err, &theirs[2], false, on_said, error) && make_report(x, &theirs[3], error);
+}
+
+static bool
+spawn(Exchange *x, GError **error)
+{
+    g_auto(GStrv) settings = smart_settings(&x->ask);
+    g_auto(GStrv) more = smart_env(&x->ask);
+    const GitCall call = {.access = smart_service_writes(x->ask.service) ? GIT_WRITE : GIT_READ,
+                          .args = GIT_ARGS("http-backend"),
+                          .env = (const char *const *)more,
+                          .settings = (const char *const *)settings};
+    g_auto(GStrv) argv = git_call_argv(repo_git(x->repo), &call, true);
+    g_auto(GStrv) env = git_call_env(repo_git(x->repo), &call);
+    int theirs[4] = {-1, -1, -1, -1};
+    SpawnSpec spec = SPAWN_SPEC_INIT;
+
+    if (make_pipes(x, theirs, error)) {
+        spec.argv = (const char *const *)argv;
+        spec.env = (const char *const *)env;
+        spec.stdin_fd = theirs[0];
+        spec.stdout_fd = theirs[1];
+        spec.stderr_fd = theirs[2];
+        spec.extra_fd = theirs[3];
+        spec.new_session = true;
+        x->child = child_spawn(&spec, on_child_exit, x, error);
+        x->group = x->child != NULL ? child_pid(x->child) : 0;
+    }
+    for (size_t i = 0; i < G_N_ELEMENTS(theirs); i++)
+        auto_close(&theirs[i]);
+    return x->child != NULL;
+}
+
+static void
+let_begin(Exchange *x)
+{
+    if (send(x->report.fd, "", 1, MSG_NOSIGNAL) != 1)
+        exchange_cut(x);
+}
+
+static void
+read_body(Exchange *x)
+{
+    static const HttpSink sink = {.data = take_body, .end = end_body};
+    guint64 max = x->ask.service == SMART_PUSH ? SMART_PUSH_MAX : SMART_FETCH_MAX;
+
+    x->body_over = false;
+    http_request_read_body(x->request, &sink, x, max);
+}
+
+void
+exchange_start(Exchange *x)
+{
+    g_autoptr(GError) error = NULL;
+
+    buf_init(&x->to_child, TO_CHILD_MAX);
+    buf_init(&x->answer, ANSWER_MAX);
+    buf_init(&x->said, GIT_ERROR_MAX);
+    buf_init(&x->moved, HOOK_REPORT_MAX);
+    x->stall.expired = on_stall;
+    x->end.expired = on_end;
+    x->body_over = true;
+    if (!spawn(x, &error)) {
+        log_warn("forge", "git cannot be started", log_gerror(error));
+        exchange_refuse(x, 503, "git cannot be started");
+        smart_drop(x);
+        return;
+    }
+    http_request_on_gone(x->request, on_gone, x);
+    loop_timer_set(x->smart->loop, &x->stall, SMART_STALL_MS);
+    loop_timer_set(x->smart->loop, &x->end, SMART_TIME_MS);
+    watch(x, &x->out, EPOLLIN);
+    watch(x, &x->err, EPOLLIN);
+    watch(x, &x->report, EPOLLIN);
+    let_begin(x);
+    if (http_request_has_body(x->request))
+        read_body(x);
+    else
+        close_pipe(x, &x->in);
+}
