@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Git's smart protocol: these four, and none of the files that older clients would ask for. */
+#include <string.h>
+
+#include "api/repos.h"
+#include "api/routes.h"
+#include "api/state.h"
+#include "forge/smart.h"
+
+/* "name" and "name.git" are the same. */
+static Repo *
+find_repo(ApiCall *call)
+{
+    const char *name = call_param(call, "repo");
+    size_t n = strlen(name) - (g_str_has_suffix(name, ".git") ? strlen(".git") : 0);
+    g_autofree char *plain = g_strndup(name, n);
+
+    return forge_find(call->api->forge, call_param(call, "owner"), plain);
+}
+
+static void
+serve_person(ApiCall *call, SmartService service)
+{
+    Repo *repo = find_repo(call);
+    const SmartCaller caller = {.actor = call->caller.actor,
+                                .is_admin = (call->caller.scopes & SCOPE_ADMIN) != 0};
+
+    if (repo == NULL)
+        respond_error(call->request, 404, "there is no such repository");
+    else if (smart_service_writes(service) && !scopes_allow(call->caller.scopes, SCOPE_BOX))
+        respond_error(call->request, 403, "this key may not push; it needs the scope box");
+    else
+        smart_serve(call->api->forge, repo, call->request, service, &caller);
+}
+
+static void
+serve(ApiCall *call, SmartService service)
+{
+    if (call_forge(call) == NULL)
+        return;
+    serve_person(call, service);
+}
+
+static void
+get_refs(ApiCall *call)
+{
+    SmartService service;
+
+    if (smart_service_parse(http_request_query(call->request), &service))
+        serve(call, service);
+    else
+        respond_error(call->request, 403,
+                      "only git's smart protocol is spoken here: ?service=git-upload-pack or "
+                      "?service=git-receive-pack");
+}
+
+static void
+post_fetch(ApiCall *call)
+{
+    serve(call, SMART_FETCH);
+}
+
+static void
+post_push(ApiCall *call)
+{
+    serve(call, SMART_PUSH);
+}
+
+const ApiRoute git_routes[] = {
+    {"GET", "/git/{owner}/{repo}/info/refs", SCOPE_READ | SCOPE_BOX, ROUTE_BOX | ROUTE_BASIC, get_refs},
+    {"POST", "/git/{owner}/{repo}/git-upload-pack", SCOPE_READ | SCOPE_BOX, ROUTE_BOX | ROUTE_BASIC,
+     post_fetch},
+    {"POST", "/git/{owner}/{repo}/git-receive-pack", SCOPE_BOX, ROUTE_BOX | ROUTE_BASIC, post_push},
+    {NULL},
+};
