@@ -95,6 +95,7 @@ on_swept(void *data)
         forge_each(f, resume, NULL);
         repo_upkeep_begin(f);
         forge_settle_all(f);
+        pulls_start(f->pulls);
     }
     loaded(f, s->error);
     g_clear_error(&s->error);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 #include "forge/forge.h"
+#include "forge/pull.h"
 #include "forge/repo.h"
 #include "forge/smart.h"
 #include "forge/work.h"
@@ -20,6 +21,7 @@ struct Forge {
     GHashTable *by_name;    /* "owner/name" in lower case -> Repo, borrowed from by_id */
     gint64 last_number;
     guint upkeep_source;
+    Pulls *pulls;  /* NULL: ended */
     DbDone loaded; /* NULL: is loaded */
     void *loaded_data;
 };

@@ -41,6 +41,7 @@ forge_new(const ForgeSpec *spec)
     f->work = work_queue_new(spec->loop);
     f->smart = smart_new(f, spec->loop);
     f->push_listeners = g_array_new(FALSE, FALSE, sizeof(ForgePushListener));
+    f->pulls = pulls_new(f);
     return f;
 }
 
@@ -72,6 +73,7 @@ forge_free(Forge *forge)
         return;
     repo_upkeep_end(forge);
     g_clear_pointer(&forge->smart, smart_free);
+    pulls_free(forge->pulls);
     g_clear_pointer(&forge->work, work_queue_free);
     g_hash_table_remove_all(forge->by_name);
     g_hash_table_remove_all(forge->by_id);

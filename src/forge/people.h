@@ -7,18 +7,18 @@
  *
  *     {"actor": "key:…", "login": "ci-robot", "id": 81234, "type": "User" | "Bot"}
  *
- * The login is made of the name of the key or identity, in lower-case letters, digits and "-"; of
- * several alike the oldest has it alone and the others carry a part of their id.  The id is made of
- * the actor, so that both outlive the key. */
+ * The login is the name of the key or of the agent's identity, in lower-case letters, digits and "-";
+ * agents carry "[bot]" behind it.  Where the name had to be changed, or an older key has the same, a
+ * part of the id follows.  The number is made of the actor, so that it outlives the key. */
 typedef struct People People;
 
-People *people_load(DbTx *tx, GError **error);
+/* Within one job.  Whoever was looked up is kept. */
+People *people_new(DbTx *tx);
 void people_free(People *people);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(People, people_free)
 
-Json *people_json(const People *people, const char *actor); /* null for NULL */
-/* The actor of a login or of an actor that is known; NULL: nobody's.  Borrowed. */
-const char *people_find(const People *people, const char *login);
+Json *people_json(People *people, const char *actor, GError **error);
+/* The actor behind a login, or an actor that is one already; ERR_INVALID: nobody's. */
+char *people_find(People *people, const char *login, GError **error);
 
-/* All of this outside of a job: `actor` copied. */
 gint64 person_id(const char *actor);

@@ -4,9 +4,16 @@
 
 /* Pull requests: threads (thread.h) with two branches of the same repository.
  *
- * head_oid and base_oid are the branches' tips as last seen; a push to either is taken up by
- * pull_pushed().  What only git knows (how far behind, conflicts) is looked up then, once, and kept
- * in the row with the two tips it is true for. */
+ * head_oid and base_oid are the branches' tips: they move in the transaction that writes a push down
+ * (push.h).  What only git knows (how far behind, conflicts) is looked up behind that and kept in the
+ * row with the two tips that it is true for; until then a merge waits.  A pull request whose branch is
+ * removed is closed. */
+
+/* Looks up what is not known: the forge's own. */
+typedef struct Pulls Pulls;
+Pulls *pulls_new(Forge *forge);
+void pulls_start(Pulls *pulls); /* once the repositories are there */
+void pulls_free(Pulls *pulls);
 
 typedef struct PullSpec {
     const char *actor;
@@ -43,15 +50,6 @@ void pull_set_draft(Forge *forge, Repo *repo, const PullDraft *draft, ForgeJsonF
 
 /* `names` are actors or logins. */
 void pull_reviewers(Forge *forge, Repo *repo, const ThreadNames *names, ForgeJsonFunc done, void *data);
-
-/* A branch was moved (push, merge, deletion: `oid` zero): pull requests of it learn their new tips
- * and what git says of them.  `done` may be NULL. */
-typedef struct PullPush {
-    const char *actor;
-    const char *branch;
-    const char *oid;
-} PullPush;
-void pull_pushed(Forge *forge, Repo *repo, const PullPush *push, ForgeJsonFunc done, void *data);
 
 /* ---- for the merge queue, inside its own transactions ---- */
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
+#include "forge/merge.h"
 #include "store/db.h"
 #include "json/json.h"
 
@@ -13,18 +14,10 @@ enum {
     SETTINGS_PATTERN_MAX = 200,
 };
 
-typedef enum MergeMethod {
-    MERGE_COMMIT = 1 << 0,
-    MERGE_SQUASH = 1 << 1,
-    MERGE_REBASE = 1 << 2,
-} MergeMethod;
-const char *merge_method_name(MergeMethod method); /* merge, squash, rebase */
-bool merge_method_parse(const char *name, MergeMethod *ret_method);
-
 typedef struct RepoSettings {
     guint required_approvals;  /* 0 */
     bool up_to_date;           /* the base's tip must be in the head; false */
-    guint merge_methods;       /* MergeMethod's; all */
+    guint merge_methods;       /* 1 << MergeMethod; all */
     char **protected_branches; /* nobody pushes to them; NULL: the default branch only */
     bool conventional_commits; /* messages are checked; true */
     char **commit_types;       /* NULL: those of message.h */

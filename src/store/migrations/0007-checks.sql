@@ -21,7 +21,8 @@ CREATE TABLE checks (
     command TEXT,
     exit_code BIGINT,
     started_us BIGINT NOT NULL,
-    completed_us BIGINT NOT NULL
+    completed_us BIGINT NOT NULL,
+    updated_us BIGINT NOT NULL
 );
 CREATE INDEX checks_by_commit ON checks (repository_id, head_oid, id);
 

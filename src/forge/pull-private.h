@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+#include "forge/pull.h"
+#include "forge/push.h"
+#include "forge/row.h"
+
+/* Pull requests inside a job, and what is asked of git about them. */
+
+/* ERR_CONFLICT: it was merged, its branch is gone, or another one is open for the same branches.
+ * Takes the tips as they are now. */
+bool pull_may_reopen(RowJob *job, const Json *pull, GError **error);
+bool pull_retarget(RowJob *job, const Json *pull, const char *base, GError **error);
+
+typedef struct PullLook PullLook;
+/* The row, its event and the requests for reviews. */
+bool pull_insert(RowJob *job, const PullSpec *spec, const PullLook *look, Json **ret_pull, GError **error);
+
+/* What git says of two commits. */
+struct PullLook {
+    char head_oid[GIT_OID_LEN + 1], base_oid[GIT_OID_LEN + 1];
+    guint ahead, behind;
+    bool conflicts;
+};
+/* Blocks.  The two oids are given. */
+bool pull_look(GitRepo *git, PullLook *look, GError **error);
+/* Writes it down if the tips are still these; no event: nobody did anything. */
+bool pull_put_look(RowJob *job, gint64 number, const PullLook *look, GError **error);
+
+/* In the transaction of a push: the tips of its pull requests, and their events; then git is asked. */
+extern const ForgePushListener pulls_listener;
+
+/* The look-ups of a repository's pull requests go on behind what is under way. */
+void pulls_look_at(Forge *forge, Repo *repo);
