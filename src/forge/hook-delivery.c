@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "base/err.h"
+#include "base/id.h"
+#include "forge/hook-private.h"
+
+static const RowColumn columns[] = {
+    {"id", ROW_INT},       {"hook_id", ROW_INT}, {"seq", ROW_INT},      {"guid", ROW_TEXT},
+    {"event", ROW_TEXT},   {"action", ROW_TEXT}, {"state", ROW_TEXT},   {"status", ROW_INT},
+    {"tries", ROW_INT},    {"next_us", ROW_INT}, {"problem", ROW_TEXT}, {"created_us", ROW_INT},
+    {"ended_us", ROW_INT}, {"body", ROW_TEXT},
+};
+static const RowTable whole = {"delivery", "deliveries", columns, G_N_ELEMENTS(columns)};
+static const RowTable without_body = {"delivery", "deliveries", columns, G_N_ELEMENTS(columns) - 1};
+
+/* What has ended long ago goes. */
+static bool
+prune(RowJob *job, gint64 hook_id, GError **error)
+{
+    return db_exec(
+        job->tx,
+        "DELETE FROM deliveries WHERE hook_id = ? AND state <> 'waiting' AND id <= (SELECT id FROM "
+        "deliveries WHERE hook_id = ? AND state <> 'waiting' ORDER BY id DESC LIMIT 1 OFFSET ?)",
+        DB_ARGS(db_int(hook_id), db_int(hook_id), db_int(HOOK_KEPT_MAX)), error);
+}
+
+bool
+delivery_insert(RowJob *job, const DeliveryNew *new, gint64 *ret_id, GError **error)
+{
+    gint64 waiting = 0;
+
+    if (!row_ask_int(job, "SELECT COUNT(*) FROM deliveries WHERE hook_id = ? AND state = 'waiting'",
+                     DB_ARGS(db_int(new->hook_id)), &waiting, error) ||
+        !row_next_id(job, "deliveries", ret_id, error))
+        return false;
+    bool full = waiting >= HOOK_WAITING_MAX;
+
+    return db_exec(job->tx,
+                   "INSERT INTO deliveries (id, hook_id, seq, guid, event, action, body, state, status, "
+                   "tries, next_us, problem, created_us, ended_us) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, 0, ?, "
+                   "?, ?, ?) ON CONFLICT (hook_id, seq, event) DO NOTHING",
+                   DB_ARGS(db_int(*ret_id), db_int(new->hook_id), new->seq > 0 ? db_int(new->seq) : db_null(),
+                           db_text(new->guid), db_text(new->name.name), db_text(new->name.action),
+                           db_text(new->body), db_text(full ? "failed" : "waiting"), db_int(job->now_us),
+                           db_text(full ? "too many others were waiting" : NULL), db_int(job->now_us),
+                           db_int(full ? job->now_us : 0)),
+                   error) &&
+           prune(job, new->hook_id, error);
+}
+
+/* ---- asking ---- */
+
+typedef struct DeliveryAsk {
+    const char *actor;
+    gint64 hook_id, id;
+    ForgePage page;
+} DeliveryAsk;
+static const RowMember ask_members[] = {ROW_AT_TEXT(DeliveryAsk, actor), ROW_AT_END};
+
+static Json *
+load(RowJob *job, const DeliveryAsk *ask, GError **error)
+{
+    g_autoptr(Json) hook = hook_load(job, ask->hook_id, error);
+
+    return hook != NULL ? row_get(job, &whole, "id = ? AND hook_id = ?",
+                                  DB_ARGS(db_int(ask->id), db_int(ask->hook_id)), error)
+                        : NULL;
+}
+
+static bool
+run_list(RowJob *job, const void *data, Json **ret_value, GError **error)
+{
+    const DeliveryAsk *ask = data;
+    g_autoptr(Json) hook = hook_load(job, ask->hook_id, error);
+    g_auto(RowWhere) where = ROW_WHERE_INIT;
+
+    if (hook == NULL)
+        return false;
+    row_where_add(&where, "hook_id = ?", DB_ARGS(db_int(ask->hook_id)));
+    *ret_value = ask->id > 0 ? load(job, ask, error)
+                             : row_list(job, &without_body, &where, "id DESC", ask->page, error);
+    return *ret_value != NULL;
+}
+
+static bool
+run_again(RowJob *job, const void *data, Json **ret_value, GError **error)
+{
+    DeliveryAsk ask = *(const DeliveryAsk *)data;
+    g_autoptr(Json) old = load(job, &ask, error);
+
+    if (old == NULL)
+        return false;
+    DeliveryNew new = {.hook_id = ask.hook_id,
+                       .guid = row_text(old, "guid"),
+                       .name = {row_text(old, "event"), row_text(old, "action")},
+                       .body = row_text(old, "body")};
+
+    if (!delivery_insert(job, &new, &ask.id, error) ||
+        !row_event(job, "hook.changed", ask.actor, NULL,
+                   json_pack("{s:I, s:s}", "hook_id", (json_int_t)ask.hook_id, "action", "redelivered"),
+                   error))
+        return false;
+    *ret_value = load(job, &ask, error);
+    return *ret_value != NULL;
+}
+
+/* ---- calls that send something behind their row ---- */
+
+typedef struct Sending {
+    Hooks *hooks;
+    Repo *repo;
+    gint64 hook_id;
+    char *actor;
+    ForgeJsonFunc done;
+    void *data;
+} Sending;
+
+static Sending *
+sending_new(Hooks *hooks, Repo *repo, const char *actor, gint64 hook_id, ForgeJsonFunc done, void *data)
+{
+    Sending *s = g_new0(Sending, 1);
+
+    *s = (Sending){hooks_ref(hooks), repo_ref(repo), hook_id, g_strdup(actor), done, data};
+    return s;
+}
+
+static void
+on_written(Json *value, const GError *error, void *data)
+{
+    Sending *s = data;
+
+    if (error == NULL)
+        hooks_send(s->hooks);
+    if (s->done != NULL)
+        s->done(value, error, s->data);
+    hooks_unref(s->hooks);
+    repo_unref(s->repo);
+    g_free(s->actor);
+    g_free(s);
+}
+
+void
+delivery_list(Hooks *hooks, Repo *repo, gint64 hook_id, gint64 id, ForgePage page, ForgeJsonFunc done,
+              void *data)
+{
+    static const RowOp op = {ROW_READS, sizeof(DeliveryAsk), ask_members, run_list};
+
+    row_run(hooks->spec.forge, repo, &op, &(DeliveryAsk){.hook_id = hook_id, .id = id, .page = page}, done,
+            data);
+}
+
+void
+delivery_again(Hooks *hooks, Repo *repo, const char *actor, gint64 hook_id, gint64 id, ForgeJsonFunc done,
+               void *data)
+{
+    static const RowOp op = {ROW_WRITES, sizeof(DeliveryAsk), ask_members, run_again};
+
+    row_run(hooks->spec.forge, repo, &op, &(DeliveryAsk){.actor = actor, .hook_id = hook_id, .id = id},
+            on_written, sending_new(hooks, repo, actor, hook_id, done, data));
+}
+
+/* ---- a ping: the hook is read, the body made, the delivery written ---- */
+
+typedef struct PingSpec {
+    gint64 hook_id;
+    const char *body;
+} PingSpec;
+
+static bool
+run_ping(RowJob *job, const void *data, Json **ret_value, GError **error)
+{
+    const PingSpec *ping = data;
+    char guid[ID_UUID_LEN + 1];
+    gint64 id = 0;
+
+    id_new_uuid(guid);
+    DeliveryNew new = {.hook_id = ping->hook_id, .guid = guid, .name = {"ping", NULL}, .body = ping->body};
+    DeliveryAsk ask = {.hook_id = ping->hook_id};
+
+    if (!delivery_insert(job, &new, &id, error))
+        return false;
+    ask.id = id;
+    *ret_value = load(job, &ask, error);
+    return *ret_value != NULL;
+}
+
+static bool
+run_hook_and_sender(RowJob *job, const void *data, Json **ret_value, GError **error)
+{
+    const DeliveryAsk *ask = data;
+    g_autoptr(Json) hook = hook_load(job, ask->hook_id, error);
+    g_autoptr(Json) sender = hook != NULL ? people_json(job->people, ask->actor, error) : NULL;
+
+    if (sender == NULL)
+        return false;
+    *ret_value = json_pack("{s:O, s:O}", "hook", hook, "sender", sender);
+    return true;
+}
+
+static void
+on_hook_read(Json *value, const GError *error, void *data)
+{
+    static const RowMember members[] = {ROW_AT_TEXT(PingSpec, body), ROW_AT_END};
+    static const RowOp op = {ROW_WRITES, sizeof(PingSpec), members, run_ping};
+    Sending *s = data;
+    g_autoptr(GError) refused = NULL;
+    g_autoptr(Json) body = NULL;
+
+    if (error == NULL && !s->hooks->stopped) {
+        HookEvent event = {.name = "ping",
+                           .kind = "ping",
+                           .actor = s->actor,
+                           .object = json_object_get(value, "hook"),
+                           .sender = json_object_get(value, "sender")};
+
+        body = s->hooks->spec.render(s->repo, &event, s->hooks->spec.ctx);
+    }
+    if (body == NULL) {
+        if (error == NULL)
+            err_set(&refused, ERR_UNAVAILABLE, "no ping can be sent now");
+        on_written(NULL, error != NULL ? error : refused, s);
+        return;
+    }
+    g_autofree char *text = json_encode(body);
+
+    row_run(s->hooks->spec.forge, s->repo, &op, &(PingSpec){s->hook_id, text}, on_written, s);
+}
+
+void
+hook_ping(Hooks *hooks, Repo *repo, const char *actor, gint64 id, ForgeJsonFunc done, void *data)
+{
+    static const RowOp op = {ROW_READS, sizeof(DeliveryAsk), ask_members, run_hook_and_sender};
+
+    row_run(hooks->spec.forge, repo, &op, &(DeliveryAsk){.actor = actor, .hook_id = id}, on_hook_read,
+            sending_new(hooks, repo, actor, id, done, data));
+}
