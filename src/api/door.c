@@ -5,6 +5,7 @@
 #include "api/routes.h"
 #include "api/state.h"
 #include "base/err.h"
+#include "door/labels.h"
 #include "door/policy.h"
 #include "door/service.h"
 #include "http/url.h"
@@ -42,9 +43,10 @@ show_status(ApiCall *call)
                                 own != NULL ? json_incref(own) : json_array()));
 }
 
-/* `?box=ID`: what is true for that box, the first that matches first. */
+/* `?box=ID`: what is true for that box. */
 static void
-list_rules(ApiCall *call)
+respond_all_or_box(ApiCall *call, Json *(*all)(DoorService *door),
+                   Json *(*of_box)(DoorService *door, const char *id))
 {
     DoorService *door = service_of(call);
     static const char *const names[] = {"box", NULL};
@@ -59,7 +61,7 @@ list_rules(ApiCall *call)
         return;
     }
     if (id == NULL) {
-        call_respond_json(call, 200, door_rules_show(door_service_rules(door)));
+        call_respond_json(call, 200, all(door));
         return;
     }
     Box *box = box_host_find(call->api->boxes, id, caller_owner(&call->caller));
@@ -67,12 +69,44 @@ list_rules(ApiCall *call)
 
     if (box != NULL)
         box_info(box, &info);
-    Json *policy = box != NULL ? door_service_policy(door, info.id) : NULL;
+    Json *answer = box != NULL ? of_box(door, info.id) : NULL;
 
-    if (policy != NULL)
-        call_respond_json(call, 200, policy);
+    if (answer != NULL)
+        call_respond_json(call, 200, answer);
     else
         respond_error(call->request, 404, "there is no such box, or it has no door");
+}
+
+static Json *
+all_rules(DoorService *door)
+{
+    return door_rules_show(door_service_rules(door));
+}
+
+static void
+list_rules(ApiCall *call)
+{
+    respond_all_or_box(call, all_rules, door_service_policy);
+}
+
+static Json *
+all_limits(DoorService *door)
+{
+    return door_rules_show_limits(door_service_rules(door));
+}
+
+static Json *
+limits_of_box(DoorService *door, const char *id)
+{
+    DoorLimits limits;
+
+    return door_service_limits(door, id, &limits) ? door_limits_json(&limits) : NULL;
+}
+
+static void
+list_limits(ApiCall *call)
+{
+    respond_all_or_box(call, all_limits, limits_of_box);
 }
 
 /* ---- changing ---- */
@@ -187,11 +221,59 @@ put_mode(ApiCall *call)
         call_read_json(call, set_mode, NULL);
 }
 
+static void
+on_limits(void *data, const GError *error)
+{
+    ApiCall *call = data;
+
+    if (error != NULL)
+        call_respond_error(call, error);
+    else
+        call_respond_json(call, 200, all_limits(call->api->door));
+    http_request_unref(call->request);
+}
+
+/* What is not the scope is limits, which the rules check. */
+static void
+change_limits(ApiCall *call, Json *body, void *data)
+{
+    g_autoptr(Json) limits = json_copy(body), whom = json_object();
+    const char *const names[] = {"scope", "scope_id"};
+    const char *scope = "server", *scope_id = "";
+    RuleScope of;
+    const JsonField fields[] = {
+        {"scope", JSON_KIND_STRING, &scope, false, 1, MODE_MAX},
+        {"scope_id", JSON_KIND_STRING, &scope_id, false, 0, RULE_SCOPE_ID_MAX},
+        {NULL},
+    };
+    g_autoptr(GError) error = NULL;
+
+    for (size_t i = 0; i < G_N_ELEMENTS(names); i++) {
+        json_object_set(whom, names[i], json_object_get(body, names[i]));
+        json_object_del(limits, names[i]);
+    }
+    if (!json_read(whom, fields, &error) || !find_scope(call, scope, &scope_id, &of, &error)) {
+        call_respond_error(call, error);
+        return;
+    }
+    http_request_ref(call->request);
+    door_rules_set_limits(door_service_rules(call->api->door), of, scope_id, limits, on_limits, call);
+}
+
+static void
+patch_limits(ApiCall *call)
+{
+    if (service_of(call) != NULL)
+        call_read_json(call, change_limits, NULL);
+}
+
 const ApiRoute door_routes[] = {
     {"GET", "/api/v1/door/status", SCOPE_READ, 0, show_status},
     {"GET", "/api/v1/door/rules", SCOPE_ADMIN, 0, list_rules},
     {"POST", "/api/v1/door/rules", SCOPE_ADMIN, 0, post_rule},
     {"DELETE", "/api/v1/door/rules/{id}", SCOPE_ADMIN, 0, delete_rule},
     {"PUT", "/api/v1/door/mode", SCOPE_ADMIN, 0, put_mode},
+    {"GET", "/api/v1/door/limits", SCOPE_ADMIN, 0, list_limits},
+    {"PATCH", "/api/v1/door/limits", SCOPE_ADMIN, 0, patch_limits},
     {NULL},
 };

@@ -5,33 +5,12 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "daemon/setting.h"
+#include "cli/number.h"
 
 enum { SECOND_MS = 1000, CPUS_MAX = 1024 };
 
 static const gint64 time_max_ms = G_GINT64_CONSTANT(366) * 24 * 3600 * SECOND_MS;
 static const gint64 size_max = G_GINT64_CONSTANT(1) << 44;
-
-/* False with the error set; true with *ret_value untouched when the option was not given. */
-static bool
-read_number(Cli *cli, const char *option, SettingType type, gint64 max, gint64 *ret_value, GError **error)
-{
-    const Setting setting = {
-        .name = option, .type = type, .min = type == SETTING_DURATION ? SECOND_MS : 1, .max = max};
-    const char *const texts[] = {cli_option(cli, option), NULL};
-    g_auto(SettingValue) value = {0};
-    size_t bad;
-
-    if (texts[0] == NULL)
-        return true;
-    if (!setting_parse(&setting, UNIT_NONE, texts, &value, &bad)) {
-        g_autofree char *expects = setting_dup_expects(&setting, UNIT_NONE);
-
-        return err_set(error, ERR_INVALID, "option --%s: '%s' is not %s", option, texts[0], expects);
-    }
-    *ret_value = value.number;
-    return true;
-}
 
 static bool
 read_cpus(Cli *cli, Json *limits, GError **error)
@@ -67,7 +46,7 @@ read_limits(Cli *cli, Json *body, GError **error)
     for (size_t i = 0; i < G_N_ELEMENTS(rows); i++) {
         gint64 value = 0;
 
-        if (!read_number(cli, rows[i].option, rows[i].type, size_max, &value, error))
+        if (!cli_read_number(cli, rows[i].option, rows[i].type, 1, size_max, &value, error))
             return false;
         if (value > 0)
             json_object_set_new(limits, rows[i].member, json_integer(MAX(value / rows[i].unit, 1)));
@@ -82,7 +61,7 @@ read_time(Cli *cli, const char *option, const char *member, Json *body, GError *
 {
     gint64 ms = 0;
 
-    if (!read_number(cli, option, SETTING_DURATION, time_max_ms, &ms, error))
+    if (!cli_read_number(cli, option, SETTING_DURATION, SECOND_MS, time_max_ms, &ms, error))
         return false;
     if (ms > 0)
         json_object_set_new(body, member, json_integer(ms / SECOND_MS));

@@ -2,46 +2,12 @@
 #include <string.h>
 
 #include "cli/commands.h"
+#include "cli/door-scope.h"
 #include "cli/events.h"
 #include "cli/remote.h"
 #include "door/policy.h"
 
 static const char rules_path[] = "/api/v1/door/rules";
-
-/* ---- whom it is about ---- */
-
-/* --box, --template or --squad; none: the server.  False after a message. */
-static bool
-add_scope(Cli *cli, Json *body)
-{
-    static const char *const scopes[] = {"box", "template", "squad"};
-    const char *found = NULL;
-
-    for (size_t i = 0; i < G_N_ELEMENTS(scopes); i++) {
-        const char *id = cli_option(cli, scopes[i]);
-
-        if (id == NULL)
-            continue;
-        if (found != NULL) {
-            cli_fail(cli, EXIT_CODE_USAGE, "--%s and --%s cannot be given together", found, scopes[i]);
-            return false;
-        }
-        found = scopes[i];
-        json_object_set_new(body, "scope", json_string(found));
-        json_object_set_new(body, "scope_id", json_string(id));
-    }
-    return true;
-}
-
-static char *
-shown_scope(Json *body)
-{
-    const char *scope = json_string_value(json_object_get(body, "scope"));
-
-    return scope == NULL
-               ? g_strdup("every box")
-               : g_strdup_printf("%s %s", scope, json_string_value(json_object_get(body, "scope_id")));
-}
 
 /* ---- coop door allow, deny ---- */
 
@@ -73,7 +39,7 @@ put_rule(Cli *cli, const char *action)
     g_autoptr(Remote) remote = NULL;
     g_autoptr(Json) rules = NULL;
 
-    if (!add_scope(cli, body) || !add_ports(cli, body))
+    if (!door_scope_add(cli, body) || !add_ports(cli, body))
         return EXIT_CODE_USAGE;
     if (cli_option(cli, "inside") != NULL)
         json_object_set_new(body, "inside", json_true());
@@ -84,7 +50,7 @@ put_rule(Cli *cli, const char *action)
         code = remote_call(remote, "POST", rules_path, body, &rules);
     if (code != EXIT_CODE_OK)
         return code;
-    g_autofree char *scope = shown_scope(body);
+    g_autofree char *scope = door_scope_shown(body);
     const char *warning = strcmp(action, "allow") == 0 ? policy_pattern_warning(pattern) : NULL;
 
     out_json(cli_out(cli), rules);
@@ -142,7 +108,7 @@ run_rm(Cli *cli)
     Json *rule;
     size_t i;
 
-    if (!add_scope(cli, body))
+    if (!door_scope_add(cli, body))
         return EXIT_CODE_USAGE;
     ExitCode code = remote_open(cli, &remote);
     if (code == EXIT_CODE_OK)
@@ -161,7 +127,7 @@ run_rm(Cli *cli)
             out_text(cli_out(cli), OUT_GOOD, "%s: the rule is gone\n", word);
         return code;
     }
-    g_autofree char *scope = shown_scope(body);
+    g_autofree char *scope = door_scope_shown(body);
 
     return cli_fail(cli, EXIT_CODE_NOT_FOUND, "there is no rule '%s' for %s: 'coop door rules' shows them",
                     word, scope);
@@ -271,14 +237,14 @@ run_mode(Cli *cli)
     g_autoptr(Remote) remote = NULL;
     g_autoptr(Json) rules = NULL;
 
-    if (!add_scope(cli, body))
+    if (!door_scope_add(cli, body))
         return EXIT_CODE_USAGE;
     ExitCode code = remote_open(cli, &remote);
     if (code == EXIT_CODE_OK)
         code = remote_call(remote, "PUT", "/api/v1/door/mode", body, &rules);
     if (code != EXIT_CODE_OK)
         return code;
-    g_autofree char *scope = shown_scope(body);
+    g_autofree char *scope = door_scope_shown(body);
 
     out_json(cli_out(cli), rules);
     out_text(cli_out(cli), OUT_GOOD, "%s: %s\n", scope, mode);
@@ -322,26 +288,19 @@ run_log(Cli *cli)
 
 /* ---- the commands ---- */
 
-#define SCOPE_OPTIONS                                                                                        \
-    {.name = "box", .value = "ID", .help = "for this box alone"},                                            \
-        {.name = "template", .value = "NAME", .help = "for boxes of this template"},                         \
-    {                                                                                                        \
-        .name = "squad", .value = "NAME", .help = "for boxes of this squad"                                  \
-    }
-
 static const CliOption allow_options[] = {
     {.name = "port", .value = "N", .help = "this port (default: 80 and 443); may be repeated"},
-    SCOPE_OPTIONS,
+    DOOR_SCOPE_OPTIONS,
     {.name = "inside", .help = "also where the name leads into a private network"},
     {.name = "upgrade", .help = "let WebSocket through the plain proxy"},
     {NULL},
 };
 static const CliOption deny_options[] = {
     {.name = "port", .value = "N", .help = "this port alone (default: every port); may be repeated"},
-    SCOPE_OPTIONS,
+    DOOR_SCOPE_OPTIONS,
     {NULL},
 };
-static const CliOption scope_options[] = {SCOPE_OPTIONS, {NULL}};
+static const CliOption scope_options[] = {DOOR_SCOPE_OPTIONS, {NULL}};
 static const CliOption rules_options[] = {
     {.name = "box", .value = "ID", .help = "what is true for this box, the first that matches first"},
     {NULL},
@@ -414,8 +373,8 @@ static const Command door_log = {
     .run = run_log,
 };
 
-static const Command *const commands[] = {&door_allow, &door_deny, &door_rm, &door_rules,
-                                          &door_mode,  &door_log,  NULL};
+static const Command *const commands[] = {&door_allow, &door_deny,   &door_rm,  &door_rules,
+                                          &door_mode,  &door_limits, &door_log, NULL};
 
 const Command command_door = {
     .name = "door",

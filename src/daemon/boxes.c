@@ -31,6 +31,17 @@ limits_of(const ConfigLimits *c)
 
 /* ---- the door ---- */
 
+static DoorLimits
+door_limits_of(const ConfigDoorLimits *c)
+{
+    return (DoorLimits){
+        .bytes_per_day = (guint64)c->bytes_per_day,
+        .bytes_per_s = (guint64)c->bytes_per_s,
+        .requests_per_min = (guint)c->requests_per_min,
+        .lookups_per_min = (guint)c->lookups_per_min,
+    };
+}
+
 static void
 on_degraded(const char *part, const char *reason, void *ctx)
 {
@@ -107,6 +118,8 @@ make_door(Boxes *b)
                                                   .socket = socket,
                                                   .home = config->home,
                                                   .ask_clients = config->door.ask_clients,
+                                                  .limits = door_limits_of(&config->door.limits),
+                                                  .limits_max = door_limits_of(&config->door.max),
                                                   .degraded = on_degraded,
                                                   .env_changed = on_env_changed,
                                                   .forward = on_forward,

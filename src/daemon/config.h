@@ -41,8 +41,14 @@ typedef struct ConfigBoxes {
     gint64 price_cents; /* of an hour */
 } ConfigBoxes;
 
+/* 0: no such bound. */
+typedef struct ConfigDoorLimits {
+    gint64 bytes_per_day, bytes_per_s, requests_per_min, lookups_per_min;
+} ConfigDoorLimits;
+
 typedef struct ConfigDoor {
     bool enabled, ask_clients;
+    ConfigDoorLimits limits, max;
     const char *socket; /* NULL: see door_socket() */
 } ConfigDoor;
 

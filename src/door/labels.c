@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "door/labels.h"
 
+#include "base/err.h"
+
 bool
 door_labels_read(Json *object, DoorLabels *ret, GError **error)
 {
@@ -50,4 +52,44 @@ door_limits_json(const DoorLimits *limits)
                      "bytes_per_s", (json_int_t)limits->bytes_per_s, "requests_per_min",
                      (json_int_t)limits->requests_per_min, "lookups_per_min",
                      (json_int_t)limits->lookups_per_min);
+}
+
+static bool
+is_above(guint64 value, guint64 max)
+{
+    return max > 0 && (value == 0 || value > max);
+}
+
+bool
+door_limits_check(const DoorLimits *limits, const DoorLimits *max, GError **error)
+{
+    const struct {
+        const char *name;
+        guint64 value, max;
+    } rows[] = {
+        {"bytes_per_day", limits->bytes_per_day, max->bytes_per_day},
+        {"bytes_per_s", limits->bytes_per_s, max->bytes_per_s},
+        {"requests_per_min", limits->requests_per_min, max->requests_per_min},
+        {"lookups_per_min", limits->lookups_per_min, max->lookups_per_min},
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(rows); i++) {
+        if (is_above(rows[i].value, rows[i].max))
+            return err_set(error, ERR_LIMIT, "'%s' is from 1 to %" G_GUINT64_FORMAT " on this server",
+                           rows[i].name, rows[i].max);
+    }
+    return true;
+}
+
+void
+door_limits_clamp(DoorLimits *limits, const DoorLimits *max)
+{
+    if (is_above(limits->bytes_per_day, max->bytes_per_day))
+        limits->bytes_per_day = max->bytes_per_day;
+    if (is_above(limits->bytes_per_s, max->bytes_per_s))
+        limits->bytes_per_s = max->bytes_per_s;
+    if (is_above(limits->requests_per_min, max->requests_per_min))
+        limits->requests_per_min = max->requests_per_min;
+    if (is_above(limits->lookups_per_min, max->lookups_per_min))
+        limits->lookups_per_min = max->lookups_per_min;
 }

@@ -357,6 +357,19 @@ door_link_set_policy(DoorLink *link, const char *id, const char *policy_name, Js
 }
 
 void
+door_link_set_limits(DoorLink *link, const char *id, const DoorLimits *limits)
+{
+    LinkBox *box = g_hash_table_lookup(link->boxes, id);
+    g_autoptr(Json) said = door_limits_json(limits);
+
+    if (box == NULL || json_equal(box->limits, said))
+        return;
+    json_decref(box->limits);
+    box->limits = json_incref(said);
+    door_link_say(link, json_pack("{s:s, s:s, s:O}", "do", "change", "id", id, "limits", said), -1);
+}
+
+void
 door_link_remove_box(DoorLink *link, const char *id)
 {
     LinkBox *box = g_hash_table_lookup(link->boxes, id);

@@ -49,6 +49,7 @@ typedef struct DoorLinkBox {
 /* `fd`, its listener, is taken.  One that is there already is replaced. */
 void door_link_add_box(DoorLink *link, int fd, const DoorLinkBox *box);
 void door_link_set_policy(DoorLink *link, const char *id, const char *policy_name, Json *policy);
+void door_link_set_limits(DoorLink *link, const char *id, const DoorLimits *limits);
 void door_link_remove_box(DoorLink *link, const char *id); /* an unknown one is no matter */
 
 /* ---- models (link-models.c) ---- */

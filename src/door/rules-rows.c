@@ -113,7 +113,18 @@ rule_rows_forget(DbTx *tx, const char *scope, const char *scope_id, GError **err
 {
     return db_exec(tx, "DELETE FROM door_rules WHERE scope = ? AND scope_id = ?",
                    DB_ARGS(db_text(scope), db_text(scope_id)), error) &&
-           mode_row_set(tx, scope, scope_id, NULL, error);
+           mode_row_set(tx, scope, scope_id, NULL, error) &&
+           db_exec(tx, "DELETE FROM door_limits WHERE scope = ? AND scope_id = ?",
+                   DB_ARGS(db_text(scope), db_text(scope_id)), error);
+}
+
+/* NULL: it is none. */
+static Json *
+decode_object(const char *text)
+{
+    g_autoptr(Json) value = json_decode(text, strlen(text), NULL);
+
+    return json_is_object(value) ? g_steal_pointer(&value) : NULL;
 }
 
 bool
@@ -144,4 +155,71 @@ mode_row_set(DbTx *tx, const char *scope, const char *scope_id, const char *mode
                    "INSERT INTO door_modes (scope, scope_id, mode) VALUES (?, ?, ?) "
                    "ON CONFLICT (scope, scope_id) DO UPDATE SET mode = excluded.mode",
                    DB_ARGS(db_text(scope), db_text(scope_id), db_text(mode)), error);
+}
+
+bool
+limit_rows_load(DbTx *tx, GHashTable *ret_limits, GError **error)
+{
+    g_autoptr(DbRows)
+        rows = db_query(tx, "SELECT scope, scope_id, limits FROM door_limits", DB_NO_ARGS, error);
+    bool row;
+
+    if (rows == NULL)
+        return false;
+    while (db_rows_next(rows, &row, error)) {
+        if (!row)
+            return true;
+        Json *limits = decode_object(db_rows_text(rows, 2));
+
+        if (limits != NULL)
+            g_hash_table_insert(
+                ret_limits, g_strdup_printf("%s %s", db_rows_text(rows, 0), db_rows_text(rows, 1)), limits);
+    }
+    return false;
+}
+
+/* An empty object where there is no row. */
+static bool
+read_limits(DbTx *tx, const char *scope, const char *scope_id, Json **ret, GError **error)
+{
+    g_autoptr(DbRows) rows = db_query(tx, "SELECT limits FROM door_limits WHERE scope = ? AND scope_id = ?",
+                                      DB_ARGS(db_text(scope), db_text(scope_id)), error);
+    bool row;
+
+    if (rows == NULL || !db_rows_next(rows, &row, error))
+        return false;
+    Json *limits = row ? decode_object(db_rows_text(rows, 0)) : NULL;
+
+    *ret = limits != NULL ? limits : json_object();
+    return true;
+}
+
+bool
+limit_row_change(DbTx *tx, const char *scope, const char *scope_id, Json *change, Json **ret, GError **error)
+{
+    g_autoptr(Json) limits = NULL;
+    const char *name;
+    Json *value;
+
+    if (!read_limits(tx, scope, scope_id, &limits, error))
+        return false;
+    json_object_foreach(change, name, value)
+    {
+        if (json_is_null(value))
+            json_object_del(limits, name);
+        else
+            json_object_set(limits, name, value);
+    }
+    g_autofree char *text = json_encode(limits);
+    bool ok = json_object_size(limits) > 0
+                  ? db_exec(tx,
+                            "INSERT INTO door_limits (scope, scope_id, limits) VALUES (?, ?, ?) "
+                            "ON CONFLICT (scope, scope_id) DO UPDATE SET limits = excluded.limits",
+                            DB_ARGS(db_text(scope), db_text(scope_id), db_text(text)), error)
+                  : db_exec(tx, "DELETE FROM door_limits WHERE scope = ? AND scope_id = ?",
+                            DB_ARGS(db_text(scope), db_text(scope_id)), error);
+
+    if (ok)
+        *ret = g_steal_pointer(&limits);
+    return ok;
 }

@@ -21,4 +21,10 @@ bool rule_row_remove(DbTx *tx, const char *id, GError **error); /* ERR_NOT_FOUND
 bool rule_rows_forget(DbTx *tx, const char *scope, const char *scope_id, GError **error);
 /* "scope scope_id" -> mode */
 bool mode_rows_load(DbTx *tx, GHashTable *ret_modes, GError **error);
+/* "scope scope_id" -> Json* */
+bool limit_rows_load(DbTx *tx, GHashTable *ret_limits, GError **error);
+/* Members of `change` take the place of those that the row has; null takes one back.  `*ret` is what it
+ * comes to; the caller owns it. */
+bool
+limit_row_change(DbTx *tx, const char *scope, const char *scope_id, Json *change, Json **ret, GError **error);
 bool mode_row_set(DbTx *tx, const char *scope, const char *scope_id, const char *mode, GError **error);

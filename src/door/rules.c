@@ -37,7 +37,7 @@ rule_scope_check(RuleScope scope, const char *scope_id, GError **error)
            err_set(error, ERR_INVALID, "'scope_id' is the name or id of a %s", scope_names[scope]);
 }
 
-static void
+void
 rules_unref(void *rules)
 {
     DoorRules *r = rules;
@@ -46,6 +46,7 @@ rules_unref(void *rules)
         return;
     g_ptr_array_unref(r->rules);
     g_hash_table_unref(r->modes);
+    g_hash_table_unref(r->limits);
     json_decref(r->clients);
     g_free(r);
 }
@@ -62,14 +63,21 @@ modes_new(void)
     return g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
 }
 
+static GHashTable *
+limits_new(void)
+{
+    return g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)json_decref);
+}
+
 DoorRules *
 door_rules_new(Db *db, void (*changed)(void *ctx), void *ctx)
 {
     DoorRules *r = g_new0(DoorRules, 1);
 
-    *r = (DoorRules){.db = db, .changed = changed, .ctx = ctx, .refs = 1};
+    *r = (DoorRules){.db = db, .changed = changed, .ctx = ctx, .refs = 1, .usual = DOOR_LIMITS_INIT};
     r->rules = rules_list_new();
     r->modes = modes_new();
+    r->limits = limits_new();
     r->clients = json_array();
     return r;
 }
@@ -85,16 +93,16 @@ door_rules_free(DoorRules *r)
 
 /* ---- changes ---- */
 
-static ChangeSpec
-change_of(DoorRules *r, void *what, GError *refused, DbDone done, void *data)
+ChangeSpec
+rules_change(DoorRules *r, void *what, GError *refused, DbDone done, void *data)
 {
     r->refs++;
     return (ChangeSpec){
         .db = r->db, .owner = r, .what = what, .refused = refused, .done = done, .data = data};
 }
 
-static void
-tell_changed(const DoorRules *r)
+void
+rules_tell_changed(const DoorRules *r)
 {
     if (!r->freed)
         r->changed(r->ctx);
@@ -126,7 +134,7 @@ has_place(const StoredRule *rule, const void *other)
 
 typedef struct Loaded {
     GPtrArray *rules;
-    GHashTable *modes;
+    GHashTable *modes, *limits;
 } Loaded;
 
 static void
@@ -136,6 +144,7 @@ loaded_free(void *what)
 
     g_clear_pointer(&l->rules, g_ptr_array_unref);
     g_clear_pointer(&l->modes, g_hash_table_unref);
+    g_clear_pointer(&l->limits, g_hash_table_unref);
     g_free(l);
 }
 
@@ -144,7 +153,8 @@ load_work(DbTx *tx, void *what, GError **error)
 {
     Loaded *l = what;
 
-    return rule_rows_load(tx, l->rules, error) && mode_rows_load(tx, l->modes, error);
+    return rule_rows_load(tx, l->rules, error) && mode_rows_load(tx, l->modes, error) &&
+           limit_rows_load(tx, l->limits, error);
 }
 
 static void
@@ -157,7 +167,9 @@ load_apply(void *owner, void **what)
     r->rules = g_steal_pointer(&l->rules);
     g_hash_table_unref(r->modes);
     r->modes = g_steal_pointer(&l->modes);
-    tell_changed(r);
+    g_hash_table_unref(r->limits);
+    r->limits = g_steal_pointer(&l->limits);
+    rules_tell_changed(r);
 }
 
 static const ChangeKind loading = {
@@ -168,8 +180,8 @@ door_rules_load(DoorRules *r, DbDone done, void *data)
 {
     Loaded *l = g_new(Loaded, 1);
 
-    *l = (Loaded){rules_list_new(), modes_new()};
-    ChangeSpec spec = change_of(r, l, NULL, done, data);
+    *l = (Loaded){rules_list_new(), modes_new(), limits_new()};
+    ChangeSpec spec = rules_change(r, l, NULL, done, data);
 
     door_change(&loading, &spec);
 }
@@ -193,7 +205,7 @@ put_apply(void *owner, void **what)
 
     drop(r, has_place, *what);
     g_ptr_array_insert(r->rules, 0, g_steal_pointer(what));
-    tell_changed(r);
+    rules_tell_changed(r);
 }
 
 static const ChangeKind putting = {
@@ -209,7 +221,7 @@ static void
 remove_apply(void *owner, void **what)
 {
     drop(owner, has_id, *what);
-    tell_changed(owner);
+    rules_tell_changed(owner);
 }
 
 static const ChangeKind removing = {
@@ -249,7 +261,7 @@ mode_apply(void *owner, void **what)
         g_hash_table_insert(r->modes, g_steal_pointer(&key), g_steal_pointer(&m->mode));
     else
         g_hash_table_remove(r->modes, key);
-    tell_changed(r);
+    rules_tell_changed(r);
 }
 
 static const ChangeKind mode_setting = {
@@ -298,7 +310,7 @@ door_rules_put(DoorRules *r, const DoorRule *rule, DbDone done, void *data)
 {
     GError *refused = NULL;
     StoredRule *s = check_rule(r, rule, &refused) ? stored_rule_new(rule) : NULL;
-    ChangeSpec spec = change_of(r, s, refused, done, data);
+    ChangeSpec spec = rules_change(r, s, refused, done, data);
 
     door_change(&putting, &spec);
 }
@@ -306,7 +318,7 @@ door_rules_put(DoorRules *r, const DoorRule *rule, DbDone done, void *data)
 void
 door_rules_remove(DoorRules *r, const char *id, DbDone done, void *data)
 {
-    ChangeSpec spec = change_of(r, g_strdup(id), NULL, done, data);
+    ChangeSpec spec = rules_change(r, g_strdup(id), NULL, done, data);
 
     door_change(&removing, &spec);
 }
@@ -323,7 +335,7 @@ door_rules_set_mode(DoorRules *r, RuleScope scope, const char *scope_id, const c
         err_set(&refused, ERR_INVALID, "'mode' is one of enforce, observe and deny");
     else
         (void)rule_scope_check(scope, scope_id, &refused); /* the error is all we need */
-    ChangeSpec spec = change_of(r, m, refused, done, data);
+    ChangeSpec spec = rules_change(r, m, refused, done, data);
 
     door_change(&mode_setting, &spec);
 }
@@ -334,11 +346,12 @@ door_rules_forget_box(DoorRules *r, const char *id)
     guint before = r->rules->len;
     g_autofree char *key = rules_mode_key(RULE_BOX, id);
     bool mode = g_hash_table_remove(r->modes, key);
+    bool limits = g_hash_table_remove(r->limits, key);
 
     drop(r, rules_is_of_box, id);
-    if (r->rules->len == before && !mode)
+    if (r->rules->len == before && !mode && !limits)
         return;
-    ChangeSpec spec = change_of(r, g_strdup(id), NULL, NULL, NULL);
+    ChangeSpec spec = rules_change(r, g_strdup(id), NULL, NULL, NULL);
 
     door_change(&forgetting, &spec);
 }

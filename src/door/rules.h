@@ -4,6 +4,7 @@
 #include <stdbool.h>
 
 #include "base/id.h"
+#include "door/door.h"
 #include "store/db.h"
 #include "json/json.h"
 
@@ -55,7 +56,19 @@ void door_rules_remove(DoorRules *rules, const char *id, DbDone done, void *data
 /* `mode` "enforce", "observe" or "deny"; NULL: that of the wider scope. */
 void door_rules_set_mode(DoorRules *rules, RuleScope scope, const char *scope_id, const char *mode,
                          DbDone done, void *data);
-/* The box has ended, and its rules with it. */
+
+/* How much boxes may, where no scope says otherwise, and at most; of `max` 0 is no maximum. */
+void door_rules_bound(DoorRules *rules, const DoorLimits *usual, const DoorLimits *max);
+/* Members of `change` (those of DoorLimits) take the place of what that scope says; null takes one back.
+ * ERR_INVALID, ERR_LIMIT through `done`. */
+void door_rules_set_limits(DoorRules *rules, RuleScope scope, const char *scope_id, Json *change, DbDone done,
+                           void *data);
+/* Each bound is that of the nearest scope that has it. */
+void door_rules_limits(const DoorRules *rules, const char *box, const char *squad, const char *template,
+                       DoorLimits *ret);
+/* {"usual": {…}, "max": {…}, "scopes": [{"scope", "scope_id", "limits": {…}}, …]}; the caller owns it. */
+Json *door_rules_show_limits(const DoorRules *rules);
+/* The box has ended, and its rules and limits with it. */
 void door_rules_forget_box(DoorRules *rules, const char *id);
 
 /* Takes `list`: rules of policy.h that come after all scopes. */

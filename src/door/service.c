@@ -88,11 +88,18 @@ effective_for(DoorService *s, const char *id, const ServiceBox *box)
 }
 
 static void
+limits_for(const DoorService *s, const char *id, const ServiceBox *box, DoorLimits *ret)
+{
+    door_rules_limits(s->rules, id, box->squad, box->template, ret);
+}
+
+static void
 on_rules_changed(void *ctx)
 {
     DoorService *s = ctx;
     GHashTableIter iter;
     gpointer id, box;
+    DoorLimits limits;
 
     g_hash_table_remove_all(s->effective);
     if (s->link == NULL)
@@ -102,6 +109,8 @@ on_rules_changed(void *ctx)
         const Effective *e = effective_for(s, id, box);
 
         door_link_set_policy(s->link, id, e->name, e->policy);
+        limits_for(s, id, box, &limits);
+        door_link_set_limits(s->link, id, &limits);
     }
 }
 
@@ -188,6 +197,7 @@ door_service_new(const DoorServiceSpec *spec)
     s->boxes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, box_free);
     s->effective = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, effective_free);
     s->rules = door_rules_new(spec->db, on_rules_changed, s);
+    door_rules_bound(s->rules, &spec->limits, &spec->limits_max);
     s->clients = door_clients_new(spec->loop, cache, on_clients_changed, s);
     s->models = door_models_new(spec->db);
     s->ledger = door_ledger_new(&(DoorLedgerSpec){
@@ -275,14 +285,16 @@ door_service_open(DoorService *s, int fd, const DoorServiceBox *spec)
     *box = (ServiceBox){.template = g_strdup(spec->template), .squad = g_strdup(spec->labels.squad)};
     g_hash_table_insert(s->boxes, g_strdup(spec->id), box);
     const Effective *e = effective_for(s, spec->id, box);
+    DoorLimits limits;
 
+    limits_for(s, spec->id, box, &limits);
     door_link_add_box(s->link, fd,
                       &(DoorLinkBox){.id = spec->id,
                                      .cookie = spec->cookie,
                                      .policy_name = e->name,
                                      .policy = e->policy,
                                      .labels = spec->labels,
-                                     .limits = DOOR_LIMITS_INIT});
+                                     .limits = limits});
 }
 
 void
@@ -324,6 +336,16 @@ door_service_policy(DoorService *s, const char *id)
     const ServiceBox *box = g_hash_table_lookup(s->boxes, id);
 
     return box != NULL ? json_incref(effective_for(s, id, box)->policy) : NULL;
+}
+
+bool
+door_service_limits(DoorService *s, const char *id, DoorLimits *ret)
+{
+    const ServiceBox *box = g_hash_table_lookup(s->boxes, id);
+
+    if (box != NULL)
+        limits_for(s, id, box, ret);
+    return box != NULL;
 }
 
 guint

@@ -14,6 +14,7 @@ typedef struct DoorServiceSpec {
     Db *db;
     const char *socket, *home;
     bool ask_clients;
+    DoorLimits limits, limits_max;                                     /* see door_rules_bound() */
     void (*degraded)(const char *part, const char *reason, void *ctx); /* NULL: well again */
     void (*env_changed)(const char *const *env, void *ctx);
     void (*forward)(const char *box_id, int fd, void *ctx); /* a box asks; `fd` is taken */
@@ -46,4 +47,6 @@ DoorLink *door_service_link(DoorService *service);
 DoorClients *door_service_clients(DoorService *service);
 /* What is true for one box: a policy of policy.h; NULL: no such box.  The caller owns it. */
 Json *door_service_policy(DoorService *service, const char *id);
+/* False: no such box. */
+bool door_service_limits(DoorService *service, const char *id, DoorLimits *ret);
 guint door_service_boxes(const DoorService *service);

@@ -83,6 +83,32 @@ def test_modes(door, rules):
         assert ' 403 ' in door.through(box)
 
 
+def limit(server, status=200, **change):
+    answer = server.ask('PATCH', '/api/v1/door/limits', body=change)
+    assert answer.status == status, answer
+    return answer.json
+
+
+def test_limits(door, rules):
+    """Live, for the box that is running, and shown."""
+    allow_page(door)
+    with door.box() as box, door.box() as other:
+        assert 'page of the test' in door.through(box)
+        limit(door, requests_per_min=1, bytes_per_day=10, scope='box', scope_id=box)
+        assert ' 429 ' in door.through(box) and 'page of the test' in door.through(other)
+        assert door.get(f'/api/v1/door/limits?box={box}')['bytes_per_day'] == 10
+        door.cli('door', 'limits', '--box', box, '--bytes-per-day', '1GiB', '--requests-per-minute', 'inherit')
+        assert 'page of the test' in door.through(box)
+        assert '1.0\xa0GiB' in door.cli('door', 'limits', '--box', box)
+        limit(door, bytes_per_day=1, scope='template', scope_id='tiny')
+        assert 'page of the test' in door.through(box) and ' 429 ' in door.through(other)
+        limit(door, bytes_per_day=None, scope='template', scope_id='tiny')
+        assert 'page of the test' in door.through(other)
+    assert door.get('/api/v1/door/limits')['scopes'] == []
+    limit(door, status=400, cakes=1)
+    limit(door, status=404, scope='box', scope_id='nobody', bytes_per_day=1)
+
+
 @pytest.mark.parametrize('body, said', [
     ({'action': 'allow', 'pattern': 'a b'}, ''),
     ({'action': 'allow', 'pattern': 'http://x.org'}, ''),

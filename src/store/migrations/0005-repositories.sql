@@ -1,5 +1,14 @@
 -- SPDX-License-Identifier: Apache-2.0
 
+-- How much boxes may send and fetch, as far as a scope says otherwise than the configuration; scope as in
+-- door_rules, limits a JSON object.
+CREATE TABLE door_limits (
+    scope TEXT NOT NULL,
+    scope_id TEXT NOT NULL,
+    limits TEXT NOT NULL,
+    PRIMARY KEY (scope, scope_id)
+);
+
 -- A bare repository in the folder of its id.  number is for faces that want one; folded is
 -- 'owner/name' in lower case.  next_number counts issues and pull requests together.  source is
 -- the folder or URL it was imported from, upstream the URL it mirrors, both without credentials;
