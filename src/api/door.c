@@ -155,6 +155,7 @@ put_rule(ApiCall *call, Json *body, void *data)
         {"ports", JSON_KIND_ARRAY, &rule.ports, false, 0, POLICY_PORTS_MAX},
         {"inside", JSON_KIND_BOOL, &rule.inside, false},
         {"upgrade", JSON_KIND_BOOL, &rule.upgrade, false},
+        {"plain", JSON_KIND_BOOL, &rule.plain, false},
         {NULL},
     };
     g_autoptr(GError) error = NULL;

@@ -34,6 +34,7 @@ add_ports(Cli *cli, Json *body)
 static ExitCode
 put_rule(Cli *cli, const char *action)
 {
+    static const char *const switches[] = {"inside", "upgrade", "plain"};
     const char *pattern = cli_args(cli)[0];
     g_autoptr(Json) body = json_pack("{s:s, s:s}", "action", action, "pattern", pattern);
     g_autoptr(Remote) remote = NULL;
@@ -41,10 +42,10 @@ put_rule(Cli *cli, const char *action)
 
     if (!door_scope_add(cli, body) || !add_ports(cli, body))
         return EXIT_CODE_USAGE;
-    if (cli_option(cli, "inside") != NULL)
-        json_object_set_new(body, "inside", json_true());
-    if (cli_option(cli, "upgrade") != NULL)
-        json_object_set_new(body, "upgrade", json_true());
+    for (size_t i = 0; i < G_N_ELEMENTS(switches); i++) {
+        if (cli_option(cli, switches[i]) != NULL)
+            json_object_set_new(body, switches[i], json_true());
+    }
     ExitCode code = remote_open(cli, &remote);
     if (code == EXIT_CODE_OK)
         code = remote_call(remote, "POST", rules_path, body, &rules);
@@ -293,6 +294,7 @@ static const CliOption allow_options[] = {
     DOOR_SCOPE_OPTIONS,
     {.name = "inside", .help = "also where the name leads into a private network"},
     {.name = "upgrade", .help = "let WebSocket through the plain proxy"},
+    {.name = "plain", .help = "what goes to 443 or 80 need not be TLS, so its name is not compared"},
     {NULL},
 };
 static const CliOption deny_options[] = {

@@ -22,19 +22,26 @@ rules_is_of_box(const StoredRule *rule, const void *id)
 }
 
 Json *
-rules_policy_rule(const char *pattern, Json *ports, bool allow, bool inside, bool upgrade, const char *source)
+rules_policy_rule(const DoorRule *rule, const char *source)
 {
-    Json *rule = json_pack("{s:s, s:s}", allow ? "allow" : "deny", pattern, "source", source);
+    const struct {
+        const char *name;
+        bool on;
+    } options[] = {
+        {"inside", rule->allow && rule->inside},
+        {"upgrade", rule->allow && rule->upgrade},
+        {"plain", rule->allow && rule->plain},
+        {"all", strcmp(rule->pattern, "*") == 0},
+    };
+    Json *said = json_pack("{s:s, s:s}", rule->allow ? "allow" : "deny", rule->pattern, "source", source);
 
-    if (json_array_size(ports) > 0)
-        json_object_set(rule, "ports", ports);
-    if (allow && inside)
-        json_object_set_new(rule, "inside", json_true());
-    if (allow && upgrade)
-        json_object_set_new(rule, "upgrade", json_true());
-    if (strcmp(pattern, "*") == 0)
-        json_object_set_new(rule, "all", json_true());
-    return rule;
+    if (json_array_size(rule->ports) > 0)
+        json_object_set(said, "ports", rule->ports);
+    for (size_t i = 0; i < G_N_ELEMENTS(options); i++) {
+        if (options[i].on)
+            json_object_set_new(said, options[i].name, json_true());
+    }
+    return said;
 }
 
 bool
@@ -60,21 +67,27 @@ add_scope(const DoorRules *r, RuleScope scope, const char *scope_id, Json *list)
     for (guint i = 0; i < r->rules->len; i++) {
         const StoredRule *s = r->rules->pdata[i];
 
+        DoorRule rule = {.pattern = s->pattern,
+                         .ports = s->ports,
+                         .allow = s->allow,
+                         .inside = s->inside,
+                         .upgrade = s->upgrade,
+                         .plain = s->plain};
+
         if (s->scope == scope && strcmp(s->scope_id, scope_id) == 0)
-            json_array_append_new(
-                list, rules_policy_rule(s->pattern, s->ports, s->allow, s->inside, s->upgrade, source));
+            json_array_append_new(list, rules_policy_rule(&rule, source));
     }
 }
 
 static Json *
 defaults(const DoorRules *r)
 {
-    Json *list = json_array(), *none = json_array();
+    Json *list = json_array();
 
     json_array_extend(list, r->clients);
     for (size_t i = 0; i < G_N_ELEMENTS(built_in); i++)
-        json_array_append_new(list, rules_policy_rule(built_in[i], none, true, false, false, "built in"));
-    json_decref(none);
+        json_array_append_new(
+            list, rules_policy_rule(&(DoorRule){.pattern = built_in[i], .allow = true}, "built in"));
     return list;
 }
 
@@ -117,11 +130,11 @@ show_rule(const StoredRule *s)
     const char *warning = s->allow ? policy_pattern_warning(s->pattern) : NULL;
 
     clock_format_iso(s->created_us, at);
-    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:O, s:b, s:b, s:s, s:s, s:s*}", "id", s->id, "scope",
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:O, s:b, s:b, s:b, s:s, s:s, s:s*}", "id", s->id, "scope",
                      rule_scope_name(s->scope), "scope_id", s->scope_id, "action",
                      s->allow ? "allow" : "deny", "pattern", s->pattern, "ports", s->ports, "inside",
-                     s->inside, "upgrade", s->upgrade, "actor", s->actor, "created_at", at, "warning",
-                     warning);
+                     s->inside, "upgrade", s->upgrade, "plain", s->plain, "actor", s->actor, "created_at", at,
+                     "warning", warning);
 }
 
 Json *

@@ -27,5 +27,4 @@ void rules_tell_changed(const DoorRules *rules);
 char *rules_mode_key(RuleScope scope, const char *scope_id);
 bool rules_is_of_box(const StoredRule *rule, const void *id);
 /* One of policy.h; the caller owns it. */
-Json *rules_policy_rule(const char *pattern, Json *ports, bool allow, bool inside, bool upgrade,
-                        const char *source);
+Json *rules_policy_rule(const DoorRule *rule, const char *source);

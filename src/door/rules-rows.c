@@ -19,6 +19,7 @@ stored_rule_new(const DoorRule *rule)
                       .allow = rule->allow,
                       .inside = rule->inside,
                       .upgrade = rule->upgrade,
+                      .plain = rule->plain,
                       .created_us = clock_wall_us()};
     id_new_uuid(s->id);
     return s;
@@ -47,7 +48,8 @@ rule_of_row(DbRows *rows)
                      .allow = strcmp(db_rows_text(rows, 3), "allow") == 0,
                      .inside = db_rows_int(rows, 6) != 0,
                      .upgrade = db_rows_int(rows, 7) != 0,
-                     .actor = db_rows_text(rows, 8),
+                     .plain = db_rows_int(rows, 8) != 0,
+                     .actor = db_rows_text(rows, 9),
                      .ports = json_is_array(list) ? list : NULL};
 
     if (!rule_scope_from_name(db_rows_text(rows, 1), &rule.scope))
@@ -55,7 +57,7 @@ rule_of_row(DbRows *rows)
     StoredRule *s = stored_rule_new(&rule);
 
     g_strlcpy(s->id, db_rows_text(rows, 0), sizeof s->id);
-    s->created_us = db_rows_int(rows, 9);
+    s->created_us = db_rows_int(rows, 10);
     return s;
 }
 
@@ -64,7 +66,7 @@ rule_rows_load(DbTx *tx, GPtrArray *ret_rules, GError **error)
 {
     g_autoptr(DbRows) rows = db_query(
         tx,
-        "SELECT id, scope, scope_id, action, pattern, ports, inside, upgrade, actor, created_us "
+        "SELECT id, scope, scope_id, action, pattern, ports, inside, upgrade, plain, actor, created_us "
         "FROM door_rules ORDER BY created_us DESC, id",
         DB_NO_ARGS, error);
     bool row;
@@ -93,10 +95,11 @@ rule_row_put(DbTx *tx, const StoredRule *s, GError **error)
                    error) &&
            db_exec(tx,
                    "INSERT INTO door_rules (id, scope, scope_id, action, pattern, ports, inside, upgrade, "
-                   "actor, created_us) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                   "plain, actor, created_us) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                    DB_ARGS(db_text(s->id), db_text(rule_scope_name(s->scope)), db_text(s->scope_id),
                            db_text(s->allow ? "allow" : "deny"), db_text(s->pattern), db_text(ports),
-                           db_int(s->inside), db_int(s->upgrade), db_text(s->actor), db_int(s->created_us)),
+                           db_int(s->inside), db_int(s->upgrade), db_int(s->plain), db_text(s->actor),
+                           db_int(s->created_us)),
                    error);
 }
 

@@ -8,7 +8,7 @@ typedef struct StoredRule {
     RuleScope scope;
     char *scope_id, *pattern, *actor;
     Json *ports; /* array */
-    bool allow, inside, upgrade;
+    bool allow, inside, upgrade, plain;
     gint64 created_us;
 } StoredRule;
 

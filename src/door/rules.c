@@ -289,8 +289,7 @@ check_rule(const DoorRules *r, const DoorRule *rule, GError **error)
     if (strcmp(rule->pattern, "*") != 0 && !policy_pattern_check(rule->pattern, error))
         return false;
     g_autoptr(Json) whole = json_pack("{s:s, s:[o]}", "mode", rule_mode_names[POLICY_ENFORCE], "rules",
-                                      rules_policy_rule(rule->pattern, rule->ports, rule->allow, rule->inside,
-                                                        rule->upgrade, "this server"));
+                                      rules_policy_rule(rule, "this server"));
     g_autoptr(Policy) tried = policy_new(whole, error);
 
     if (tried == NULL)

@@ -30,7 +30,7 @@ typedef struct DoorRule {
     const char *scope_id; /* "" for the server */
     const char *pattern;
     Json *ports; /* array; empty: the usual ones */
-    bool allow, inside, upgrade;
+    bool allow, inside, upgrade, plain;
     const char *actor;
     gint64 created_us;
 } DoorRule;
@@ -82,6 +82,6 @@ bool door_rules_has_own(const DoorRules *rules, const char *box);
 char *door_policy_name(const Json *policy);
 
 /* {"mode": "enforce", "modes": [{"scope", "scope_id", "mode"}, …], "rules": [{"id", "scope", "scope_id",
- * "action", "pattern", "ports", "inside", "upgrade", "actor", "created_at", "warning"?}, …],
+ * "action", "pattern", "ports", "inside", "upgrade", "plain", "actor", "created_at", "warning"?}, …],
  * "defaults": […]}; the caller owns it. */
 Json *door_rules_show(const DoorRules *rules);

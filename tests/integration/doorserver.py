@@ -66,9 +66,14 @@ class Networks:
             self.run(pid, 'ip', 'addr', 'add', f'{address}/24', 'dev', name)
             self.run(pid, 'ip', 'link', 'set', name, 'up')
             self.run(pid, 'ip', 'link', 'set', 'lo', 'up')
-        self.page = subprocess.Popen(['nsenter', '-t', far, '-n', sys.executable, '-c', PAGE, INSIDE, str(PORT)],
-                                     stdout=subprocess.PIPE, preexec_fn=die_with_parent)
-        assert self.page.stdout.readline() == b'ready\n'
+        self.pages = [self.open_page(far, port) for port in (PORT, 443)]
+
+    @staticmethod
+    def open_page(pid, port):
+        page = subprocess.Popen(['nsenter', '-t', pid, '-n', sys.executable, '-c', PAGE, INSIDE, str(port)],
+                                stdout=subprocess.PIPE, preexec_fn=die_with_parent)
+        assert page.stdout.readline() == b'ready\n'
+        return page
 
     def are_apart(self):
         ours = os.readlink('/proc/self/ns/net')
@@ -82,10 +87,11 @@ class Networks:
         return ['nsenter', '-t', str(self.holders[0].pid), '-n']
 
     def close(self):
-        for process in (self.page, *self.holders):
+        for process in (*self.pages, *self.holders):
             process.kill()
             process.wait(WAIT_S)
-        self.page.stdout.close()
+        for page in self.pages:
+            page.stdout.close()
 
 
 class DoorServer(BoxServer):

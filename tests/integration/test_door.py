@@ -83,6 +83,19 @@ def test_modes(door, rules):
         assert ' 403 ' in door.through(box)
 
 
+def test_plain(door, rules):
+    """What is no TLS goes to 443 only where a rule says so, and only while it does."""
+    with door.box() as box:
+        door.rule('allow', INSIDE, ports=[443], inside=True)
+        assert 'page of the test' not in door.through(box, port=443)
+        door.cli('door', 'allow', INSIDE, '--port', '443', '--inside', '--plain')
+        assert 'page of the test' in door.through(box, port=443)
+        assert [r['plain'] for r in door.get('/api/v1/door/rules')['rules']] == [True]
+        door.kill()
+        door.restart()
+        assert 'page of the test' in door.through(box, port=443)
+
+
 def limit(server, status=200, **change):
     answer = server.ask('PATCH', '/api/v1/door/limits', body=change)
     assert answer.status == status, answer

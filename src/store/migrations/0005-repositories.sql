@@ -1,5 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 
+-- Not 0: what goes to 443 or 80 need not be TLS.
+ALTER TABLE door_rules ADD COLUMN plain BIGINT NOT NULL DEFAULT 0;
+
 -- How much boxes may send and fetch, as far as a scope says otherwise than the configuration; scope as in
 -- door_rules, limits a JSON object.
 CREATE TABLE door_limits (
