@@ -78,6 +78,12 @@ api_new(const ApiSpec *spec)
 }
 
 void
+api_forget_door(Api *api)
+{
+    api->door = NULL;
+}
+
+void
 api_free(Api *api)
 {
     if (api == NULL)

@@ -42,6 +42,8 @@ typedef struct ApiSpec {
 } ApiSpec;
 
 Api *api_new(const ApiSpec *spec);
+/* Before the door is freed: what was begun may still be answered. */
+void api_forget_door(Api *api);
 void api_free(Api *api);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Api, api_free)
 

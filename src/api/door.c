@@ -12,7 +12,7 @@
 
 enum { PATTERN_MAX = 256, MODE_MAX = 16 };
 
-/* Answers itself when boxes have no door. */
+/* Answers itself when boxes have no door, or no longer. */
 static DoorService *
 service_of(ApiCall *call)
 {
@@ -118,8 +118,8 @@ on_changed(void *data, const GError *error)
 
     if (error != NULL)
         call_respond_error(call, error);
-    else
-        call_respond_json(call, 200, door_rules_show(door_service_rules(call->api->door)));
+    else if (service_of(call) != NULL)
+        call_respond_json(call, 200, all_rules(call->api->door));
     http_request_unref(call->request);
 }
 
@@ -229,7 +229,7 @@ on_limits(void *data, const GError *error)
 
     if (error != NULL)
         call_respond_error(call, error);
-    else
+    else if (service_of(call) != NULL)
         call_respond_json(call, 200, all_limits(call->api->door));
     http_request_unref(call->request);
 }

@@ -58,45 +58,110 @@ list_providers(ApiCall *call)
         call_respond_json(call, 200, show_providers(call));
 }
 
+/* A provider that is being put; what the strings are of lives as long. */
+typedef struct ProviderPut {
+    ApiCall *call; /* its request is referenced */
+    Json *body, *provider;
+    DoorProviderSpec spec;
+    bool tried; /* the door would take it */
+} ProviderPut;
+
 static void
-on_provider(void *data, const GError *error)
+put_free(ProviderPut *put)
 {
-    ApiCall *call = data;
+    http_request_unref(put->call->request);
+    json_decref(put->body);
+    json_decref(put->provider);
+    g_free(put);
+}
+
+static void
+respond_put(const ProviderPut *put)
+{
+    Json *shown = show_providers(put->call);
+    bool in_force = put->tried && door_link_is_up(door_service_link(put->call->api->door));
+
+    if (!in_force)
+        json_object_set_new(shown, "note", json_string("it is kept, and in force when the door is back"));
+    call_respond_json(put->call, in_force ? 200 : 202, shown);
+}
+
+static void
+on_put(void *data, const GError *error)
+{
+    ProviderPut *put = data;
 
     if (error != NULL)
+        call_respond_error(put->call, error);
+    else if (models_of(put->call) != NULL)
+        respond_put(put);
+    put_free(put);
+}
+
+/* What the door would refuse is not kept.  One that is away is told later. */
+static void
+on_tried(Json *result, const GError *error, void *data)
+{
+    ProviderPut *put = data;
+
+    if (error != NULL && error->code != ERR_UNAVAILABLE) {
+        call_respond_error(put->call, error);
+        put_free(put);
+        return;
+    }
+    put->tried = error == NULL;
+    door_models_put_provider(door_service_models(put->call->api->door), &put->spec, on_put, put);
+}
+
+static const char *
+text_or_none(Json *body, const char *name)
+{
+    const char *text = json_string_value(json_object_get(body, name));
+
+    return text != NULL ? text : "";
+}
+
+static void
+begin_put(ApiCall *call, Json *body)
+{
+    ProviderPut *put = g_new0(ProviderPut, 1);
+    g_autoptr(GError) error = NULL;
+
+    *put = (ProviderPut){.call = call, .body = json_incref(body), .provider = json_copy(body)};
+    put->spec = (DoorProviderSpec){.provider = put->provider,
+                                   .sealed = text_or_none(body, "sealed_key"),
+                                   .script = text_or_none(body, "script"),
+                                   .actor = call->caller.actor};
+    json_object_del(put->provider, "sealed_key");
+    json_object_del(put->provider, "script");
+    json_object_set_new(put->provider, "name", json_string(call_param(call, "name")));
+    http_request_ref(call->request);
+    if (!door_models_check_provider(door_service_models(call->api->door), &put->spec, &error)) {
         call_respond_error(call, error);
-    else
-        call_respond_json(call, 200, show_providers(call));
-    http_request_unref(call->request);
+        put_free(put);
+        return;
+    }
+    door_link_try_provider(door_service_link(call->api->door), put->provider,
+                           *put->spec.sealed != '\0' ? put->spec.sealed : NULL,
+                           *put->spec.script != '\0' ? put->spec.script : NULL, on_tried, put);
 }
 
 /* The name is the path's; what is not the provider's own goes out of the object. */
 static void
 put_it(ApiCall *call, Json *body, void *data)
 {
-    g_autoptr(Json) provider = json_copy(body);
-    DoorProviderSpec spec = {.provider = provider, .sealed = "", .script = "", .actor = call->caller.actor};
     Json *sealed = json_object_get(body, "sealed_key"), *script = json_object_get(body, "script");
 
-    if ((sealed != NULL && !json_is_string(sealed)) || (script != NULL && !json_is_string(script))) {
+    if ((sealed != NULL && !json_is_string(sealed)) || (script != NULL && !json_is_string(script)))
         respond_error(call->request, 400, "'sealed_key' and 'script' must be strings");
-        return;
-    }
-    if (json_object_get(body, "key") != NULL || json_object_get(body, "api_key") != NULL) {
+    else if (json_object_get(body, "key") != NULL || json_object_get(body, "api_key") != NULL)
         respond_error(call->request, 400,
                       "a key is given sealed to the door's public key ('sealed_key'), so that nobody else "
                       "sees it: 'coop provider add' does that");
-        return;
-    }
-    if (sealed != NULL)
-        spec.sealed = json_string_value(sealed);
-    if (script != NULL)
-        spec.script = json_string_value(script);
-    json_object_del(provider, "sealed_key");
-    json_object_del(provider, "script");
-    json_object_set_new(provider, "name", json_string(call_param(call, "name")));
-    http_request_ref(call->request);
-    door_models_put_provider(door_service_models(call->api->door), &spec, on_provider, call);
+    else if (door_service_link(call->api->door) == NULL)
+        respond_error(call->request, 503, "the door is not there yet");
+    else
+        begin_put(call, body);
 }
 
 static void

@@ -96,21 +96,34 @@ compare_slots(gconstpointer a, gconstpointer b)
     return strcmp(provider_name(x->provider), provider_name(y->provider));
 }
 
+/* `*ret` is the script, NULL where there is none. */
+static bool
+check_provider(Gate *gate, Provider *provider, const char *script, BrainScript **ret, GError **error)
+{
+    if ((provider_kind(provider) == PROVIDER_SCRIPT) != (script != NULL))
+        return err_set(error, ERR_INVALID, "a provider of kind 'script' has a script, and no other has");
+    if (gate_find_provider(gate, provider_name(provider)) == NULL && gate->slots->len >= GATE_PROVIDERS_MAX)
+        return err_set(error, ERR_LIMIT, "there are %d providers already", GATE_PROVIDERS_MAX);
+    *ret = script != NULL ? brain_script_new(script, strlen(script), error) : NULL;
+    return script == NULL || *ret != NULL;
+}
+
+bool
+gate_check_provider(Gate *gate, Provider *provider, const char *script, GError **error)
+{
+    g_autoptr(BrainScript) parsed = NULL;
+
+    return check_provider(gate, provider, script, &parsed, error);
+}
+
 bool
 gate_set_provider(Gate *gate, Provider *provider, const char *script, GError **error)
 {
     g_autoptr(BrainScript) parsed = NULL;
     ProviderSlot *slot;
 
-    if ((provider_kind(provider) == PROVIDER_SCRIPT) != (script != NULL))
-        return err_set(error, ERR_INVALID, "a provider of kind 'script' has a script, and no other has");
-    if (script != NULL) {
-        parsed = brain_script_new(script, strlen(script), error);
-        if (parsed == NULL)
-            return false;
-    }
-    if (gate_find_provider(gate, provider_name(provider)) == NULL && gate->slots->len >= GATE_PROVIDERS_MAX)
-        return err_set(error, ERR_LIMIT, "there are %d providers already", GATE_PROVIDERS_MAX);
+    if (!check_provider(gate, provider, script, &parsed, error))
+        return false;
     gate_remove_provider(gate, provider_name(provider));
     slot = g_new0(ProviderSlot, 1);
     slot->provider = provider_ref(provider);

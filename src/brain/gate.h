@@ -56,6 +56,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Gate, gate_free)
 
 /* Replaces or adds by name; `script` is the text of a PROVIDER_SCRIPT's file (NULL otherwise;
  * copied). */
+/* Whether gate_set_provider() would take it. */
+bool gate_check_provider(Gate *gate, Provider *provider, const char *script, GError **error);
 bool gate_set_provider(Gate *gate, Provider *provider, const char *script, GError **error);
 void gate_remove_provider(Gate *gate, const char *name);
 void gate_each_provider(Gate *gate, void (*func)(Provider *provider, void *data), void *data);

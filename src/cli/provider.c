@@ -182,6 +182,12 @@ run_add(Cli *cli)
     if (code != EXIT_CODE_OK)
         return code;
     out_json(cli_out(cli), all);
+    const char *note = json_string_value(json_object_get(all, "note"));
+
+    if (note != NULL) {
+        out_notice(cli_out(cli), "%s: %s", name, note);
+        return EXIT_CODE_OK;
+    }
     out_text(cli_out(cli), OUT_GOOD,
              "%s: boxes reach its models from now on; 'coop provider test %s' asks it\n", name, name);
     return EXIT_CODE_OK;

@@ -437,6 +437,8 @@ server_clear(Server *s)
         api_set_server(s->api, NULL);
     http_server_free(s->http);
     forge_free(s->forge);
+    if (s->api != NULL)
+        api_forget_door(s->api);
     boxes_free(s->boxes);
     serve_templates_free(s->templates);
     event_log_free(s->events);

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/log.h"
 #include "door/control-private.h"
 #include "wire/door.h"
 
@@ -37,21 +38,49 @@ read_script(int fd, GError **error)
     return g_strndup(text, n);
 }
 
-static bool
-open_key(ControlCall *call, Provider *provider, Json *sealed, GError **error)
+/* What a message says about a provider, with its key in its place. */
+typedef struct Told {
+    Provider *provider;
+    char *script; /* NULL: none */
+} Told;
+
+static void
+told_clear(Told *told)
 {
+    provider_unref(told->provider);
+    g_free(told->script);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Told, told_clear)
+
+static bool
+read_provider(ControlCall *call, Told *ret, GError **error)
+{
+    Json *object = json_object_get(call->message, "provider");
+
+    if (!json_is_object(object))
+        return err_set(error, ERR_INVALID, "'provider' is missing");
+    ret->provider = provider_new(object, error);
+    if (ret->provider == NULL)
+        return false;
+    call->id = json_string_value(json_object_get(object, "name"));
+    if (call->fd >= 0)
+        ret->script = read_script(call->fd, error);
+    return call->fd < 0 || ret->script != NULL;
+}
+
+static bool
+open_key(ControlCall *call, Provider *provider, GError **error)
+{
+    Json *sealed = json_object_get(call->message, "key");
+    const char *base_url = provider_base_url(provider);
+
     if (!json_is_string(sealed))
         return true;
-    const char *base_url = provider_base_url(provider);
     char *key = door_vault_unseal(call->control->spec.vault, json_string_value(sealed),
                                   base_url != NULL ? base_url : "", error);
 
-    if (key == NULL) {
-        /* What the server shows now is not to be answered by the one before. */
-        g_hash_table_remove(call->control->providers, provider_name(provider));
-        gate_remove_provider(call->control->spec.gate, provider_name(provider));
+    if (key == NULL)
         return false;
-    }
     provider_take_key(provider, key);
     return true;
 }
@@ -60,24 +89,21 @@ bool
 control_provider(ControlCall *call, GError **error)
 {
     DoorControl *c = call->control;
-    Json *object = json_object_get(call->message, "provider");
-    g_autoptr(Provider) provider = json_is_object(object) ? provider_new(object, error) : NULL;
-    g_autofree char *script = NULL;
+    g_auto(Told) told = {0};
 
-    if (!json_is_object(object))
-        return err_set(error, ERR_INVALID, "'provider' is missing");
-    if (provider == NULL)
+    if (!read_provider(call, &told, error))
         return false;
-    call->id = json_string_value(json_object_get(object, "name"));
-    if (call->fd >= 0) {
-        script = read_script(call->fd, error);
-        if (script == NULL)
-            return false;
+    const char *name = provider_name(told.provider);
+
+    if (!open_key(call, told.provider, error)) {
+        /* What the server shows now is not to be answered by the one before. */
+        g_hash_table_remove(c->providers, name);
+        gate_remove_provider(c->spec.gate, name);
+        return false;
     }
-    if (!open_key(call, provider, json_object_get(call->message, "key"), error) ||
-        !gate_set_provider(c->spec.gate, provider, script, error))
+    if (!gate_set_provider(c->spec.gate, told.provider, told.script, error))
         return false;
-    g_hash_table_insert(c->providers, g_strdup(provider_name(provider)), GSIZE_TO_POINTER(c->visit));
+    g_hash_table_insert(c->providers, g_strdup(name), GSIZE_TO_POINTER(c->visit));
     return true;
 }
 
@@ -223,5 +249,22 @@ control_test(ControlCall *call, GError **error)
     test = g_new(Test, 1);
     *test = (Test){c, c->visit, json_integer_value(json_object_get(call->message, "serial"))};
     gate_test_provider(c->spec.gate, name, on_tested, test);
+    return true;
+}
+
+bool
+control_try(ControlCall *call, GError **error)
+{
+    DoorControl *c = call->control;
+    g_auto(Told) told = {0};
+    Test *test = g_new(Test, 1);
+    g_autoptr(GError) refused = NULL;
+
+    *test = (Test){c, c->visit, json_integer_value(json_object_get(call->message, "serial"))};
+    if (read_provider(call, &told, &refused) && open_key(call, told.provider, &refused))
+        (void)gate_check_provider(c->spec.gate, told.provider, told.script, &refused); /* `refused` says it */
+    if (refused != NULL)
+        log_warn("door", "would refuse a provider", log_str("id", call->id), log_gerror(refused));
+    on_tested(NULL, refused, test);
     return true;
 }

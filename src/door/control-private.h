@@ -48,5 +48,6 @@ bool control_provider(ControlCall *call, GError **error);
 bool control_no_provider(ControlCall *call, GError **error);
 bool control_budget(ControlCall *call, GError **error);
 bool control_test(ControlCall *call, GError **error);
+bool control_try(ControlCall *call, GError **error);
 /* After everything was told: those that were not named go, but for those of the environment. */
 void control_drop_models(DoorControl *control);

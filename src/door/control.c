@@ -147,6 +147,7 @@ static const struct {
     {"provider", control_provider},
     {"synced", on_synced},
     {"test", control_test},
+    {"try", control_try},
 };
 
 static bool

@@ -36,5 +36,5 @@ void door_link_say(DoorLink *link, Json *message, int fd);
 void link_models_init(DoorLink *link);
 void link_models_clear(DoorLink *link);
 void link_models_sync(DoorLink *link);
-void link_models_lost(DoorLink *link); /* tests under way fail */
+void link_models_lost(DoorLink *link, const GError *error); /* tests under way fail */
 void link_on_tested(DoorLink *link, Json *message);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/err.h"
 #include "base/log.h"
 #include "door/labels.h"
 #include "door/link-private.h"
@@ -170,6 +171,7 @@ static void
 lose(DoorLink *link, const char *why)
 {
     bool tell = !link->told_down;
+    g_autoptr(GError) away = g_error_new_literal(ERR_DOMAIN, ERR_UNAVAILABLE, "the door is away");
 
     g_clear_pointer(&link->peer, door_peer_free);
     link->state = LINK_AWAY;
@@ -178,7 +180,7 @@ lose(DoorLink *link, const char *why)
     link->delay_ms = MIN(2 * link->delay_ms, (guint)DELAY_MAX_MS);
     if (tell)
         log_warn("door", "the door is away", log_str("why", why));
-    link_models_lost(link);
+    link_models_lost(link, away);
     if (tell)
         link->spec.down(why, link->spec.ctx);
 }
@@ -265,10 +267,12 @@ door_link_free(DoorLink *link)
 {
     if (link == NULL)
         return;
+    g_autoptr(GError) ended = g_error_new_literal(ERR_DOMAIN, ERR_CANCELLED, "the server ends");
+
     loop_timer_cancel(link->spec.loop, &link->timer);
     door_peer_free(link->peer);
     link->state = LINK_AWAY;
-    link_models_lost(link);
+    link_models_lost(link, ended);
     link_models_clear(link);
     g_hash_table_unref(link->boxes);
     g_hash_table_unref(link->policies);

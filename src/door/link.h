@@ -68,5 +68,10 @@ const char *door_link_public_key(const DoorLink *link);
 Json *door_link_own_providers(const DoorLink *link);
 
 typedef void (*DoorTestFunc)(Json *result, const GError *error, void *data);
-/* `done` from the loop or door_link_free(); ERR_UNAVAILABLE: there is no door. */
+/* `done` from the loop, at once or from door_link_free() (ERR_CANCELLED); ERR_UNAVAILABLE: there is no
+ * door. */
 void door_link_test_provider(DoorLink *link, const char *name, DoorTestFunc done, void *data);
+/* Whether the door would take it: ERR_INVALID with its words if not, ERR_UNAVAILABLE if it is away or
+ * silent for some seconds.  Nothing changes. */
+void door_link_try_provider(DoorLink *link, Json *provider, const char *sealed, const char *script,
+                            DoorTestFunc done, void *data);

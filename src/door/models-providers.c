@@ -82,8 +82,8 @@ is_hex(const char *text)
 }
 
 /* What the door would refuse is refused here, with its words. */
-static bool
-check_provider(const DoorModels *m, const DoorProviderSpec *spec, GError **error)
+bool
+door_models_check_provider(const DoorModels *m, const DoorProviderSpec *spec, GError **error)
 {
     g_autoptr(Provider) tried = provider_new(spec->provider, error);
 
@@ -122,7 +122,7 @@ void
 door_models_put_provider(DoorModels *m, const DoorProviderSpec *spec, DbDone done, void *data)
 {
     GError *refused = NULL;
-    StoredProvider *p = check_provider(m, spec, &refused) ? stored_new(spec) : NULL;
+    StoredProvider *p = door_models_check_provider(m, spec, &refused) ? stored_new(spec) : NULL;
     ChangeSpec change = models_change(m, p, refused, done, data);
 
     door_change(&putting, &change);

@@ -50,6 +50,8 @@ void door_models_put_budget(DoorModels *models, const char *scope, Json *bounds,
                             DbDone done, void *data);
 void door_models_remove_budget(DoorModels *models, const char *scope, DbDone done, void *data);
 
+/* What can be said without the door. */
+bool door_models_check_provider(const DoorModels *models, const DoorProviderSpec *spec, GError **error);
 bool door_models_has_provider(const DoorModels *models, const char *name);
 /* Lists; the caller owns them.  Of a key only whether there is one. */
 Json *door_models_providers(const DoorModels *models);

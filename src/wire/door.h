@@ -13,6 +13,8 @@
  *   {"do": "change", "id", "policy"?, "labels"?, "limits"?}
  *   {"do": "gone", "id"}
  *   {"do": "provider", "provider": {…}, "key": SEALED|null} + the file of a script
+ *   {"do": "try", "serial", "provider", "key"}              the same, and nothing changes: only
+ *                                                           whether it would be taken ("tested")
  *   {"do": "no-provider", "name"}
  *   {"do": "budget", "scope", "bounds": {…}, "spent": {…}?}   bounds {}: it is no more
  *   {"do": "synced"}    everything was told: boxes, providers, budgets and policies not named

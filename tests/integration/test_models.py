@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -141,9 +142,10 @@ def test_a_key_goes_to_no_other_base_url(server, provider):
         for key in ({}, {'sealed_key': sealed}):
             server.shown.write_text('')
             body = {**before, 'base_url': f'http://127.0.0.1:{PORT}/theirs', **key}
-            assert server.ask('PUT', '/api/v1/providers/local', body=body).status == 200
-            status, answer = ask(server, box)
-            assert KEY not in server.shown.read_text() and (status == 200) == (not key), answer
+            answer = server.ask('PUT', '/api/v1/providers/local', body=body)
+            assert answer.status == (400 if key else 200), answer
+            assert not key or 'another base URL' in answer.json['message'], answer
+            assert ask(server, box)[0] == 200 and KEY not in server.shown.read_text()
         server.shown.write_text(shown)
         wait_until(lambda: 'sealed for another base URL' in server.door_log.read_text(), 'the refusal')
         assert server.ask('PUT', '/api/v1/providers/local', body={**before, 'sealed_key': sealed}).status == 200
@@ -160,6 +162,36 @@ def test_bad_providers_are_refused(server):
         assert server.ask('PUT', '/api/v1/providers/x', body=body).status == 400, body
     assert server.ask('DELETE', '/api/v1/providers/x').status == 404
     assert coop(server, 'provider', 'test', 'nobody', code=1) is None
+
+
+def test_the_door_has_its_word(server, provider):
+    """What it would refuse is not kept; while it is away, what comes is kept and told later."""
+    body = {'kind': 'compatible', 'base_url': f'http://127.0.0.1:{PORT}/v1', 'sealed_key': '00' * 80}
+    answer = server.ask('PUT', '/api/v1/providers/other', body=body)
+    assert answer.status == 400 and 'sealed for another door' in answer.json['message'], answer
+    answer = server.ask('PUT', '/api/v1/providers/other', body={'kind': 'script', 'script': 'conversations: [{'})
+    assert answer.status == 400, answer
+    assert [p['name'] for p in server.get('/api/v1/providers')['providers']] == ['local']
+    server.kill_door()
+    try:
+        answer = server.ask('PUT', '/api/v1/providers/other', body={**body, 'sealed_key': sealed_of(server)})
+        assert answer.status == 202 and 'door' in answer.json['note'], answer
+    finally:
+        server.start_door()
+        wait_until(server.door_is_up, 'the door')
+    assert coop(server, 'provider', 'test', 'other')['ok']
+    coop(server, 'provider', 'rm', 'other')
+
+
+def test_a_silent_door_is_not_waited_for(server, provider):
+    body = {'kind': 'compatible', 'base_url': f'http://127.0.0.1:{PORT}/v1'}
+    os.kill(server.door_pid(), signal.SIGSTOP)
+    try:
+        assert server.ask('PUT', '/api/v1/providers/other', body=body).status == 202
+    finally:
+        os.kill(server.door_pid(), signal.SIGCONT)
+    wait_until(lambda: server.ask('POST', '/api/v1/providers/other/test').json['ok'], 'the door')
+    coop(server, 'provider', 'rm', 'other')
 
 
 def test_a_provider_is_tested(server, provider):
