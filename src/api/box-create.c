@@ -88,7 +88,8 @@ box_spec_check(const BoxSpec *spec, GError **error)
         return err_set(error, ERR_INVALID, "'lease' must not begin with '" LEASE_OF_CALL "'");
     return check_text("lease", spec->lease, error) && check_text("name", spec->name, error) &&
            check_text("template", spec->template, error) && check_text("agent_id", spec->agent_id, error) &&
-           check_text("task_id", spec->task_id, error) && check_text("repo_url", spec->repo_url, error);
+           check_text("task_id", spec->task_id, error) && check_text("squad_id", spec->squad_id, error) &&
+           check_text("repo_url", spec->repo_url, error);
 }
 
 static bool

@@ -68,6 +68,7 @@ set_origin(Json *o, const BoxInfo *i)
     set_text(o, "owner", i->owner);
     set_text(o, "agent_id", i->agent_id);
     set_text(o, "task_id", i->task_id);
+    set_text(o, "squad_id", i->squad_id);
     set_text(o, "repo_url", i->repo_url);
     set_text(o, "lease", hidden ? NULL : i->lease);
     json_object_set_new(o, "metadata", decode_metadata(i->metadata));
@@ -163,9 +164,10 @@ Json *
 box_describe_row(const Api *api, Json *row)
 {
     static const char *const same[] = {
-        "id",      "e2b_id",   "name",       "template",   "template_hash", "owner",        "agent_id",
-        "task_id", "repo_url", "lease",      "metadata",   "from_pool",     "state",        "status",
-        "reason",  "degraded", "executions", "created_at", "updated_at",    "last_used_at", "ended_at",
+        "id",         "e2b_id",     "name",         "template", "template_hash", "owner",
+        "agent_id",   "task_id",    "squad_id",     "repo_url", "lease",         "metadata",
+        "from_pool",  "state",      "status",       "reason",   "degraded",      "executions",
+        "created_at", "updated_at", "last_used_at", "ended_at",
     };
     Json *o = json_object();
     g_autofree char *service_id = g_strconcat("sb-", json_string_value(json_object_get(row, "e2b_id")), NULL);

@@ -94,6 +94,7 @@ create(ApiCall *call, Json *body, void *data)
         {"name", JSON_KIND_STRING, &spec.name, false, 1, BOX_NAME_MAX},
         {"agent_id", JSON_KIND_STRING, &spec.agent_id, false, 1, REFERENCE_MAX},
         {"task_id", JSON_KIND_STRING, &spec.task_id, false, 1, REFERENCE_MAX},
+        {"squad_id", JSON_KIND_STRING, &spec.squad_id, false, 1, REFERENCE_MAX},
         {"repo_url", JSON_KIND_STRING, &spec.repo_url, false, 1, URL_TEXT_MAX},
         {"env", JSON_KIND_OBJECT, &env_object},
         {"metadata", JSON_KIND_OBJECT, &metadata_object},

@@ -38,23 +38,26 @@ usage_call_free(gpointer data)
 /* ---- in the store's thread ---- */
 
 static void
-on_box(const char *box, const char *agent, const char *task, gint64 lived_us, void *data)
+on_box(const BoxHours *hours, void *data)
 {
     UsageCall *u = data;
-    const char *id = u->by == USAGE_BY_BOX ? box : u->by == USAGE_BY_AGENT ? agent : task;
+    const char *const ids[] = {[USAGE_BY_BOX] = hours->box,
+                               [USAGE_BY_AGENT] = hours->agent,
+                               [USAGE_BY_TASK] = hours->task,
+                               [USAGE_BY_SQUAD] = hours->squad};
 
-    u->lived_us += lived_us;
-    u->first_us = MIN(u->first_us, u->until_us - lived_us);
-    if (u->by > USAGE_BY_TASK)
+    u->lived_us += hours->lived_us;
+    u->first_us = MIN(u->first_us, u->until_us - hours->lived_us);
+    if (u->by >= G_N_ELEMENTS(ids))
         return;
-    id = id != NULL ? id : "";
+    const char *id = ids[u->by] != NULL ? ids[u->by] : "";
     gint64 *sum = g_hash_table_lookup(u->lived, id);
 
     if (sum == NULL) {
         sum = g_new0(gint64, 1);
         g_hash_table_insert(u->lived, g_strdup(id), sum);
     }
-    *sum += lived_us;
+    *sum += hours->lived_us;
 }
 
 static bool

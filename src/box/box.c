@@ -196,6 +196,7 @@ fill_facts(const BoxFacts *f, BoxInfo *info)
     info->template_hash = f->template_hash;
     info->agent_id = f->agent_id;
     info->task_id = f->task_id;
+    info->squad_id = f->squad_id;
     info->repo_url = f->repo_url;
     info->lease = f->lease;
     info->metadata = f->metadata;

@@ -49,8 +49,8 @@ typedef struct BoxInfo {
     const char *uuid;  /* of the row */
     const char *owner; /* key id; "": made by the machine's owner over the control socket */
     const char *name, *template, *template_hash;
-    const char *agent_id, *task_id, *repo_url, *lease; /* NULL: none */
-    const char *metadata;                              /* a JSON object as text */
+    const char *agent_id, *task_id, *squad_id, *repo_url, *lease; /* NULL: none */
+    const char *metadata;                                         /* a JSON object as text */
     const char *shell; /* runs a line with -c: SHELL of its environment, or /bin/sh */
     BoxState state;
     bool busy;

@@ -51,11 +51,11 @@ typedef struct BoxSpec {
     const char *owner, *actor;
     const char *template; /* NULL: the default one */
     const char *lease;    /* NULL: a box of its own; else the live box of that owner and lease */
-    const char *name, *agent_id, *task_id, *repo_url; /* NULL: none */
-    const char *const *env;                           /* NULL: none */
-    const char *metadata;                             /* JSON object; NULL: none */
-    KeeperLimits limits;                              /* 0 in a field: the default */
-    gint64 lifetime_ms, idle_ms;                      /* 0: the default */
+    const char *name, *agent_id, *task_id, *squad_id, *repo_url; /* NULL: none */
+    const char *const *env;                                      /* NULL: none */
+    const char *metadata;                                        /* JSON object; NULL: none */
+    KeeperLimits limits;                                         /* 0 in a field: the default */
+    gint64 lifetime_ms, idle_ms;                                 /* 0: the default */
     bool keep; /* at its end it is paused for `keep_rows_ms`, not destroyed */
     /* A new box takes commands: before its row is written, and perhaps inside the call.  Whoever
      * has a first one starts it here, and waits for `done` with everything else.  NULL: nobody;

@@ -47,7 +47,7 @@ degraded_json(guint32 degraded)
     "SELECT id, e2b_id, owner, name, template, template_hash, agent_id, task_id, repo_url, lease, "          \
     "metadata, "                                                                                             \
     "status, reason, memory_bytes, disk_bytes, inodes, pids, cpu_milli, degraded, from_pool, lifetime_ms, "  \
-    "idle_ms, executions, created_us, updated_us, last_used_us, ended_us FROM sandboxes "
+    "idle_ms, executions, created_us, updated_us, last_used_us, ended_us, squad_id FROM sandboxes "
 
 static Json *
 box_json(DbRows *rows)
@@ -80,6 +80,7 @@ box_json(DbRows *rows)
     set_time(o, "updated_at", db_rows_int(rows, 24));
     set_time(o, "last_used_at", db_rows_int(rows, 25));
     set_time(o, "ended_at", db_rows_int(rows, 26));
+    set_text(o, "squad_id", db_rows_text(rows, 27));
     return o;
 }
 

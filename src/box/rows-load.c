@@ -74,6 +74,7 @@ read_facts(DbRows *rows, BoxFacts *f)
                                .cpu_milli = (uint32_t)db_rows_int(rows, 20)};
     f->from_pool = db_rows_int(rows, 22) != 0;
     f->keep = db_rows_int(rows, 23) != 0;
+    f->squad_id = g_strdup(db_rows_text(rows, 34));
 }
 
 static bool
@@ -141,7 +142,7 @@ rows_load(DbTx *tx, GPtrArray *ret_boxes, GError **error)
             "metadata, env, run_user, workdir, status, reason, memory_bytes, disk_bytes, inodes, pids, "
             "cpu_milli, degraded, from_pool, keep, lifetime_ms, idle_ms, born_mono_us, "
             "deadline_mono_us, executions, last_run, created_us, updated_us, last_used_us, "
-            "(SELECT COALESCE(MAX(run), 0) FROM commands WHERE box_id = e2b_id) "
+            "(SELECT COALESCE(MAX(run), 0) FROM commands WHERE box_id = e2b_id), squad_id "
             "FROM sandboxes WHERE ended_us = 0 ORDER BY created_us, id",
             DB_NO_ARGS, add_box, ret_boxes, error))
         return false;

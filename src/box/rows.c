@@ -19,6 +19,7 @@ facts_copy(BoxFacts *to, const BoxFacts *from)
     to->template_hash = g_strdup(from->template_hash);
     to->agent_id = g_strdup(from->agent_id);
     to->task_id = g_strdup(from->task_id);
+    to->squad_id = g_strdup(from->squad_id);
     to->repo_url = g_strdup(from->repo_url);
     to->lease = g_strdup(from->lease);
     to->metadata = g_strdup(from->metadata);
@@ -36,6 +37,7 @@ facts_clear(BoxFacts *facts)
     g_free(facts->template_hash);
     g_free(facts->agent_id);
     g_free(facts->task_id);
+    g_free(facts->squad_id);
     g_free(facts->repo_url);
     g_free(facts->lease);
     g_free(facts->metadata);
@@ -158,11 +160,11 @@ rows_put_box(DbTx *tx, const BoxRow *row, GError **error)
     return db_exec(
         tx,
         "INSERT INTO sandboxes (id, e2b_id, owner, name, template, template_hash, agent_id, task_id, "
-        "repo_url, "
-        "lease, metadata, env, run_user, workdir, status, reason, memory_bytes, disk_bytes, inodes, pids, "
+        "squad_id, repo_url, lease, metadata, env, run_user, workdir, status, reason, memory_bytes, "
+        "disk_bytes, inodes, pids, "
         "cpu_milli, degraded, from_pool, keep, lifetime_ms, idle_ms, born_mono_us, deadline_mono_us, "
         "executions, last_run, created_us, updated_us, last_used_us, ended_us) VALUES (?, ?, ?, ?, ?, ?, ?, "
-        "?, "
+        "?, ?, "
         "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
         "ON CONFLICT (id) DO UPDATE SET status = excluded.status, reason = excluded.reason, "
         "env = excluded.env, degraded = excluded.degraded, lifetime_ms = excluded.lifetime_ms, "
@@ -171,8 +173,9 @@ rows_put_box(DbTx *tx, const BoxRow *row, GError **error)
         "last_used_us = excluded.last_used_us, ended_us = excluded.ended_us",
         DB_ARGS(db_text(row->uuid), db_text(row->id), db_text(f->owner), db_text(f->name),
                 db_text(f->template), db_text(f->template_hash), db_text(f->agent_id), db_text(f->task_id),
-                db_text(f->repo_url), db_text(f->lease), db_text(f->metadata), db_text(env), db_text(f->user),
-                db_text(f->workdir), db_text(box_state_name(row->state, false)), db_text(row->reason),
+                db_text(f->squad_id), db_text(f->repo_url), db_text(f->lease), db_text(f->metadata),
+                db_text(env), db_text(f->user), db_text(f->workdir),
+                db_text(box_state_name(row->state, false)), db_text(row->reason),
                 db_int((gint64)l->memory_bytes), db_int((gint64)l->disk_bytes), db_int(l->inodes),
                 db_int(l->pids), db_int(l->cpu_milli), db_int(row->degraded), db_int(f->from_pool),
                 db_int(f->keep), db_int(life->lifetime_ms), db_int(life->idle_ms), db_int(life->born_us),

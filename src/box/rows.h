@@ -10,10 +10,10 @@
 /* What a box was made as; it does not change. */
 typedef struct BoxFacts {
     char *owner, *name, *template, *template_hash;
-    char *agent_id, *task_id, *repo_url, *lease; /* NULL: none */
-    char *metadata;                              /* JSON object */
-    char **env;                                  /* the template's and its own, no name twice */
-    char *user, *workdir;                        /* the template's */
+    char *agent_id, *task_id, *squad_id, *repo_url, *lease; /* NULL: none */
+    char *metadata;                                         /* JSON object */
+    char **env;                                             /* the template's and its own, no name twice */
+    char *user, *workdir;                                   /* the template's */
     KeeperLimits limits;
     bool keep, from_pool;
 } BoxFacts;

@@ -148,6 +148,7 @@ wish_check(const BoxSpec *spec, GError **error)
     return check_name("name", spec->name, error) && check_name("template", spec->template, error) &&
            check_line("agent_id", spec->agent_id, WISH_ID_MAX, error) &&
            check_line("task_id", spec->task_id, WISH_ID_MAX, error) &&
+           check_line("squad_id", spec->squad_id, WISH_SQUAD_MAX, error) &&
            check_line("repo_url", spec->repo_url, WISH_URL_MAX, error) &&
            check_line("lease", spec->lease, WISH_LEASE_MAX, error) && check_env(spec->env, error) &&
            check_metadata(spec->metadata, error) && check_life("lifetime", spec->lifetime_ms, error) &&
@@ -206,6 +207,7 @@ wish_facts(const BoxSpec *spec, const Template *template, const KeeperLimits *li
         .template_hash = g_strdup(template->hash),
         .agent_id = g_strdup(spec->agent_id),
         .task_id = g_strdup(spec->task_id),
+        .squad_id = g_strdup(spec->squad_id),
         .repo_url = g_strdup(spec->repo_url),
         .lease = g_strdup(spec->lease),
         .metadata = g_strdup(spec->metadata != NULL ? spec->metadata : "{}"),
@@ -249,6 +251,7 @@ box_wish_new(const BoxSpec *spec)
     keep_text(wish, &s->name);
     keep_text(wish, &s->agent_id);
     keep_text(wish, &s->task_id);
+    keep_text(wish, &s->squad_id);
     keep_text(wish, &s->repo_url);
     keep_text(wish, &s->metadata);
     return wish;

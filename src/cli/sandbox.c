@@ -24,11 +24,14 @@ style_state(const char *value)
 }
 
 static const OutColumn fields[] = {
-    {"sandbox_id", "Sandbox"},       {"name", "Name"},          {"template", "Template"},
-    {"state", "State", style_state}, {"reason", "Reason"},      {"uptime", "Uptime"},
-    {"executions", "Commands"},      {"cost", "Cost"},          {"limits", "Limits"},
-    {"degraded", "Degraded"},        {"created_at", "Created"}, {"expires_at", "Expires"},
-    {"agent_id", "Agent"},           {"task_id", "Task"},       {NULL},
+    {"sandbox_id", "Sandbox"},  {"name", "Name"},
+    {"template", "Template"},   {"state", "State", style_state},
+    {"reason", "Reason"},       {"uptime", "Uptime"},
+    {"executions", "Commands"}, {"cost", "Cost"},
+    {"limits", "Limits"},       {"degraded", "Degraded"},
+    {"created_at", "Created"},  {"expires_at", "Expires"},
+    {"agent_id", "Agent"},      {"task_id", "Task"},
+    {"squad_id", "Squad"},      {NULL},
 };
 
 /* ---- create ---- */

@@ -81,12 +81,13 @@ on_door_opened(Box *box, int fd, guint64 cookie, void *ctx)
     box_info(box, &info);
     g_autofree char *agent = dup_label(info.agent_id);
     g_autofree char *task = dup_label(info.task_id);
+    g_autofree char *squad = dup_label(info.squad_id);
 
     door_service_open(b->door, fd,
                       &(DoorServiceBox){.id = info.id,
                                         .template = info.template,
                                         .cookie = cookie,
-                                        .labels = {.agent = agent, .task = task}});
+                                        .labels = {.agent = agent, .task = task, .squad = squad}});
 }
 
 static void

@@ -29,9 +29,8 @@ answer_bad_name(DoorBox *box, HttpRequest *request, const GError *error)
     g_autofree char *target = g_strndup(http_request_target(request), TARGET_SHOWN_MAX);
 
     box->door->stats.denied++;
-    fact_log_add(box->door->facts,
-                 json_pack("{s:s, s:s, s:s, s:s, s:s}", "kind", "door.denied", "box", box->id, "method",
-                           http_request_method(request), "target", target, "why", error->message));
+    door_box_tell(box, json_pack("{s:s, s:s, s:s, s:s}", "kind", "door.denied", "method",
+                                 http_request_method(request), "target", target, "why", error->message));
     answer_refusal(request, 400, text);
 }
 
@@ -68,8 +67,7 @@ answer_limit(DoorBox *box, HttpRequest *request, const char *what)
 
     box->door->stats.denied++;
     if (meter_may_tell(&box->meter))
-        fact_log_add(box->door->facts,
-                     json_pack("{s:s, s:s, s:s}", "kind", "door.limited", "box", box->id, "why", what));
+        door_box_tell(box, json_pack("{s:s, s:s}", "kind", "door.limited", "why", what));
     http_response_header(request, "Retry-After", "60");
     answer_refusal(request, 429, text);
 }

@@ -48,6 +48,8 @@ struct DoorBox {
 DoorBox *door_box_ref(DoorBox *box);
 void door_box_unref(DoorBox *box);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(DoorBox, door_box_unref)
+/* `fact` is taken; it is told as of this box and of those it works for. */
+void door_box_tell(DoorBox *box, Json *fact);
 
 /* ---- stream.c: one destination for one request, from the verdict to the last byte ---- */
 

@@ -159,6 +159,20 @@ set_label(char **label, const char *value)
 }
 
 void
+door_box_tell(DoorBox *box, Json *fact)
+{
+    const struct {
+        const char *name, *id;
+    } labels[] = {{"box", box->id}, {"agent", box->agent}, {"task", box->task}, {"squad", box->squad}};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(labels); i++) {
+        if (labels[i].id != NULL)
+            json_object_set_new(fact, labels[i].name, json_string(labels[i].id));
+    }
+    fact_log_add(box->door->facts, fact);
+}
+
+void
 door_set_labels(DoorBox *box, const DoorLabels *labels)
 {
     set_label(&box->agent, labels->agent);

@@ -17,8 +17,8 @@ Json *
 stream_fact(const Stream *stream, const char *kind, const char *why)
 {
     const PolicyVerdict *v = &stream->verdict;
-    Json *fact = json_pack("{s:s, s:s, s:s, s:i}", "kind", kind, "box", stream->box->id, "host",
-                           stream->name.host, "port", (int)stream->name.port);
+    Json *fact = json_pack("{s:s, s:s, s:i}", "kind", kind, "host", stream->name.host, "port",
+                           (int)stream->name.port);
 
     json_object_set_new(fact, "method", json_string(http_request_method(stream->request)));
     if (v->rule != NULL) {
@@ -37,7 +37,7 @@ tell(Stream *s, const char *kind, const char *why, const char *address)
 
     if (address != NULL)
         json_object_set_new(fact, "address", json_string(address));
-    fact_log_add(s->box->door->facts, fact);
+    door_box_tell(s->box, fact);
 }
 
 static void
@@ -48,7 +48,7 @@ tell_closed(Stream *s)
     json_object_set_new(fact, "bytes_out", json_integer((json_int_t)s->to_upstream));
     json_object_set_new(fact, "bytes_in", json_integer((json_int_t)s->from_upstream));
     json_object_set_new(fact, "duration_ms", json_integer((clock_mono_us() - s->started_us) / 1000));
-    fact_log_add(s->box->door->facts, fact);
+    door_box_tell(s->box, fact);
 }
 
 /* ---- life ---- */

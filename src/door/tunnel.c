@@ -92,7 +92,7 @@ tell_fault(const Tunnel *t, const char *kind, const char *fault, const char *sni
 
     if (sni != NULL)
         json_object_set_new(fact, "sni", json_string(sni));
-    fact_log_add(t->stream->box->door->facts, fact);
+    door_box_tell(t->stream->box, fact);
 }
 
 /* True: the tunnel goes on. */

@@ -68,6 +68,24 @@ def test_scopes(door, rules):
     assert {r['scope'] for r in door.get('/api/v1/door/rules')['rules']} == {'template'}
 
 
+def test_squads(door, rules):
+    """Rules and limits of a squad are those of its boxes, also after the server was killed."""
+    with door.box(squad_id='crew') as one, door.box(squad_id='others') as other:
+        allow_page(door, scope='squad', scope_id='crew')
+        assert 'page of the test' in door.through(one) and ' 403 ' in door.through(other)
+        door.kill()
+        door.restart()
+        assert 'page of the test' in door.through(one) and ' 403 ' in door.through(other)
+        limit(door, bytes_per_day=1, scope='squad', scope_id='crew')
+        assert ' 429 ' in door.through(one)
+        limit(door, bytes_per_day=None, scope='squad', scope_id='crew')
+
+        def told():
+            page = door.get('/api/v1/door/log?squad=crew')['events']
+            return [e for e in page if e['box_id'] == one.removeprefix('sb-')]
+        wait_until(told, 'the events of the squad')
+
+
 def test_modes(door, rules):
     allow_page(door)
     with door.box() as box, door.box() as other:

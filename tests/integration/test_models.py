@@ -218,6 +218,17 @@ def test_a_budget_stops_calls_before_they_are_made(server, provider):
         assert ask(server, box, {**ASK, 'temperature': 0})[0] == 200
 
 
+def test_a_squad_has_a_budget_and_an_account(server, provider):
+    with server.box(squad_id='crew') as one, server.box(squad_id='crew') as two, server.box() as other:
+        coop(server, 'budget', 'set', 'squad:crew', '--calls', '1')
+        assert ask(server, one)[0] == 200
+        assert ask(server, two)[0] == 402 and ask(server, other)[0] == 200
+        wait_until(lambda: coop(server, 'budget', 'ls')[0]['spent']['calls'] == 1, 'what was spent')
+        row = next(r for r in server.get('/api/v1/usage?by=squad')['rows'] if r['id'] == 'crew')
+        assert row['calls'] == 1 and row['box_hours'] > 0
+        coop(server, 'budget', 'rm', 'squad:crew')
+
+
 def test_the_door_forgets_a_budget_that_went_meanwhile(server, provider):
     with server.box() as box:
         coop(server, 'budget', 'set', f'box:{box}', '--calls', '1')

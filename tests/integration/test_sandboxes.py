@@ -11,7 +11,7 @@ from boxserver import API
 from harness import Stream, check_error, wait_until
 
 MEMBERS = {'id', 'e2b_id', 'sandbox_id', 'name', 'template', 'template_hash', 'state', 'status', 'reason', 'owner',
-           'agent_id', 'task_id', 'repo_url', 'lease', 'metadata', 'limits', 'degraded', 'executions', 'uptime', 'cost',
+           'agent_id', 'task_id', 'squad_id', 'repo_url', 'lease', 'metadata', 'limits', 'degraded', 'executions', 'uptime', 'cost',
            'timeout', 'idle_timeout', 'from_pool', 'created_at', 'updated_at', 'last_used_at', 'expires_at', 'ended_at'}
 
 
@@ -20,12 +20,12 @@ def ids(answer):
 
 
 def test_all_that_is_said_of_a_box(boxes):
-    wish = {'template': 'tiny', 'name': 'a-box.7', 'agent_id': 'agent-7', 'task_id': 't/1', 'timeout': 600,
+    wish = {'template': 'tiny', 'name': 'a-box.7', 'agent_id': 'agent-7', 'task_id': 't/1', 'squad_id': 'crew', 'timeout': 600,
             'repo_url': 'https://example.org/x.git', 'metadata': {'a': {'b': [1, 'ü']}}, 'idle_timeout': 300,
             'limits': {'cpu': 0.5, 'memory_mb': 64, 'disk_mb': 32, 'inodes': 2048, 'processes': 20}}
     made = boxes.create(**wish)
     assert set(made) == MEMBERS
-    for name in ('template', 'name', 'agent_id', 'task_id', 'repo_url', 'metadata', 'limits', 'timeout', 'idle_timeout'):
+    for name in ('template', 'name', 'agent_id', 'task_id', 'squad_id', 'repo_url', 'metadata', 'limits', 'timeout', 'idle_timeout'):
         assert made[name] == wish[name], name
     assert re.fullmatch(r'[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}', made['id'])
     assert made['sandbox_id'] == 'sb-' + made['e2b_id'] and re.fullmatch('[a-z0-9]{20}', made['e2b_id'])
@@ -301,7 +301,7 @@ def test_metrics_and_health(boxes):
     {'environment': 'tiny'}, {'template': ''}, {'limits': []}, {'limits': {'cpus': 1}}, {'limits': {'cpu': 0}},
     {'limits': {'cpu': 0.001}}, {'limits': {'cpu': '1'}}, {'limits': {'memory_mb': 0}}, {'limits': {'memory_mb': 1 << 40}},
     {'limits': {'disk_mb': -1}}, {'limits': {'processes': 1}}, {'limits': {'inodes': 1}}, {'limits': {'memory_mb': 4000000}},
-    {'metadata': []}, {'metadata': {'a': 'x' * 17000}}, {'env': {'A\nB=': ''}}, {'agent_id': ''}, {'agent_id': 'x' * 256},
+    {'metadata': []}, {'metadata': {'a': 'x' * 17000}}, {'env': {'A\nB=': ''}}, {'agent_id': ''}, {'agent_id': 'x' * 256}, {'squad_id': 'x' * 65},
     {'command': 'true'}, {'command': {}}, {'command': {'argv': []}}, {'command': {'command': 'a', 'argv': ['a']}},
     {'command': {'command': 'true', 'wait': 1}}, {'command': {'command': 'true', 'x': 1}},
     {'repo_url': 'x' * 2049}, {'name': 'tab\there'}, {'keep': 1}, {'idle_timeout': 0}, {'timeout': 90000}, [],

@@ -33,6 +33,7 @@ test_create(void)
                     .name = "mine",
                     .agent_id = "agent",
                     .task_id = "task",
+                    .squad_id = "squad",
                     .repo_url = "https://x/y",
                     .lease = "lease",
                     .metadata = "{\"a\":1}",
@@ -61,10 +62,10 @@ test_create(void)
     g_autoptr(Json) row = world_row(w, info.id);
     static const struct {
         const char *name, *value;
-    } fields[] = {{"name", "mine"},           {"owner", "k1"},    {"agent_id", "agent"},
-                  {"task_id", "task"},        {"lease", "lease"}, {"repo_url", "https://x/y"},
-                  {"template", "base"},       {"state", "ready"}, {"status", "RUNNING"},
-                  {"template_hash", "base-0"}};
+    } fields[] = {
+        {"name", "mine"},      {"owner", "k1"},       {"agent_id", "agent"},       {"task_id", "task"},
+        {"squad_id", "squad"}, {"lease", "lease"},    {"repo_url", "https://x/y"}, {"template", "base"},
+        {"state", "ready"},    {"status", "RUNNING"}, {"template_hash", "base-0"}};
 
     for (size_t i = 0; i < G_N_ELEMENTS(fields); i++)
         g_assert_cmpstr(json_string_value(json_object_get(row, fields[i].name)), ==, fields[i].value);

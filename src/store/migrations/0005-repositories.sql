@@ -1,5 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 
+ALTER TABLE sandboxes ADD COLUMN squad_id TEXT;
+
 -- Not 0: what goes to 443 or 80 need not be TLS.
 ALTER TABLE door_rules ADD COLUMN plain BIGINT NOT NULL DEFAULT 0;
 
