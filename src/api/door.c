@@ -99,8 +99,15 @@ static Json *
 limits_of_box(DoorService *door, const char *id)
 {
     DoorLimits limits;
+    DoorDay used = {0};
 
-    return door_service_limits(door, id, &limits) ? door_limits_json(&limits) : NULL;
+    if (!door_service_limits(door, id, &limits) || !door_link_used(door_service_link(door), id, &used))
+        return NULL;
+    Json *shown = door_limits_json(&limits);
+
+    json_object_set_new(shown, "bytes_today",
+                        json_integer(used.day == door_today() ? (json_int_t)used.bytes : 0));
+    return shown;
 }
 
 static void

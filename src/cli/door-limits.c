@@ -66,6 +66,11 @@ add_row(Json *rows, const char *scope, const Json *said, const char *if_zero)
 
         json_object_set_new(row, limits[i].member, json_string(text));
     }
+    if (json_object_get(said, "bytes_today") != NULL) {
+        g_autofree char *used = shown(SETTING_SIZE, json_object_get(said, "bytes_today"), "0");
+
+        json_object_set_new(row, "bytes_today", json_string(used));
+    }
     json_array_append_new(rows, row);
 }
 
@@ -93,6 +98,7 @@ static ExitCode
 show(Cli *cli, const Json *found, const char *box)
 {
     static const OutColumn columns[] = {{"scope", "SCOPE"},
+                                        {"bytes_today", "TODAY"},
                                         {"bytes_per_day", "A DAY"},
                                         {"bytes_per_s", "A SECOND"},
                                         {"requests_per_min", "REQUESTS/MIN"},

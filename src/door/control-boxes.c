@@ -16,6 +16,7 @@ enum {
     POLICY_NAME_MAX = 64,
     POLICIES_MAX = DOOR_BOXES_MAX + 64,
     COOKIE_DIGITS_MAX = 20,
+    USED_MAX = 1000, /* boxes in a message */
 };
 
 typedef struct ControlPolicy {
@@ -28,6 +29,8 @@ typedef struct ControlBox {
     ino_t socket; /* of its listener */
     guint64 cookie, visit;
     char *policy; /* name */
+    DoorDay told; /* in this visit */
+    guint64 told_visit;
 } ControlBox;
 
 static void
@@ -122,6 +125,7 @@ is_old_policy(gpointer key, gpointer value, gpointer data)
 typedef struct BoxWords {
     const char *id, *cookie, *policy;
     Json *labels, *limits;
+    gint64 day, day_bytes;
 } BoxWords;
 
 static bool
@@ -133,6 +137,8 @@ read_words(Json *message, bool all, BoxWords *w, GError **error)
         {"policy", JSON_KIND_STRING, &w->policy, all, 1, POLICY_NAME_MAX},
         {"labels", JSON_KIND_OBJECT, &w->labels},
         {"limits", JSON_KIND_OBJECT, &w->limits},
+        {"day", JSON_KIND_INT, &w->day, false, 0, G_MAXINT64},
+        {"day_bytes", JSON_KIND_INT, &w->day_bytes, false, 0, G_MAXINT64},
         {all ? "cookie" : NULL, JSON_KIND_STRING, &w->cookie, true, 1, COOKIE_DIGITS_MAX},
         {NULL},
     };
@@ -203,10 +209,13 @@ add_box(ControlCall *call, const BoxWords *w, guint64 cookie, ino_t socket, GErr
     *box = (ControlBox){.socket = socket, .cookie = cookie, .visit = c->visit, .policy = box->policy};
     forget_box(c, w->id);
     g_hash_table_insert(c->boxes, g_strdup(w->id), box);
-    if (door_add(c->spec.door, g_steal_fd(&call->fd), &spec, error) != NULL)
-        return true;
-    forget_box(c, w->id);
-    return false;
+    DoorBox *added = door_add(c->spec.door, g_steal_fd(&call->fd), &spec, error);
+
+    if (added != NULL)
+        door_box_note_day(added, &(DoorDay){w->day, (guint64)w->day_bytes});
+    else
+        forget_box(c, w->id);
+    return added != NULL;
 }
 
 bool
@@ -284,4 +293,56 @@ control_drop_boxes(DoorControl *c)
             forget_box(c, ids->pdata[i]);
     }
     g_hash_table_foreach_remove(c->policies, is_old_policy, c);
+}
+
+/* ---- what they have used ---- */
+
+typedef struct Used {
+    DoorControl *control;
+    gint64 day;
+    Json *boxes; /* NULL: none yet */
+} Used;
+
+static void
+send_used(Used *used)
+{
+    if (used->boxes != NULL)
+        (void)door_peer_send(
+            used->control->peer,
+            json_pack("{s:s, s:I, s:o}", "say", "used", "day", (json_int_t)used->day, "boxes", used->boxes),
+            -1);
+    used->boxes = NULL;
+}
+
+static void
+add_used(DoorBox *door_box, void *data)
+{
+    Used *used = data;
+    ControlBox *box = g_hash_table_lookup(used->control->boxes, door_box_id(door_box));
+    DoorDay now;
+
+    door_box_day(door_box, &now);
+    if (box == NULL || now.bytes == 0 ||
+        (box->told_visit == used->control->visit && box->told.day == now.day && box->told.bytes == now.bytes))
+        return;
+    /* Around midnight a message is of one day. */
+    if (used->boxes != NULL && (used->day != now.day || json_object_size(used->boxes) >= USED_MAX))
+        send_used(used);
+    if (used->boxes == NULL)
+        used->boxes = json_object();
+    used->day = now.day;
+    json_object_set_new(used->boxes, door_box_id(door_box), json_integer((json_int_t)now.bytes));
+    box->told = now;
+    box->told_visit = used->control->visit;
+}
+
+void
+control_send_used(DoorControl *c)
+{
+    Used used = {.control = c};
+
+    if (c->peer == NULL)
+        return;
+    door_each(c->spec.door, add_used, &used);
+    send_used(&used);
 }

@@ -41,6 +41,7 @@ bool control_change(ControlCall *call, GError **error);
 bool control_gone(ControlCall *call, GError **error);
 /* After everything was told: those that were not named go. */
 void control_drop_boxes(DoorControl *control);
+void control_send_used(DoorControl *control);
 
 /* ---- control-models.c ---- */
 

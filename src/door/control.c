@@ -81,6 +81,7 @@ on_tick(LoopTimer *timer)
     loop_timer_set(c->spec.loop, timer, TICK_MS);
     fact_log_settle(c->spec.facts);
     send_stats(c);
+    control_send_used(c);
 }
 
 /* ---- the rest of the conversation ---- */

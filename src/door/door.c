@@ -159,6 +159,18 @@ set_label(char **label, const char *value)
 }
 
 void
+door_box_day(DoorBox *box, DoorDay *ret)
+{
+    ret->bytes = meter_day(&box->meter, &ret->day);
+}
+
+void
+door_box_note_day(DoorBox *box, const DoorDay *day)
+{
+    meter_note_day(&box->meter, day->day, day->bytes);
+}
+
+void
 door_box_tell(DoorBox *box, Json *fact)
 {
     const struct {

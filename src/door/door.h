@@ -77,6 +77,15 @@ DoorBox *door_find(Door *door, const char *id);
 void door_set_policy(DoorBox *box, Policy *policy);
 void door_set_limits(DoorBox *box, const DoorLimits *limits);
 void door_set_labels(DoorBox *box, const DoorLabels *labels);
+/* Bytes of a day of the wall clock, counted from 1970: a door that comes anew goes on from what the one
+ * before had counted. */
+typedef struct DoorDay {
+    gint64 day;
+    guint64 bytes;
+} DoorDay;
+gint64 door_today(void);
+void door_box_day(DoorBox *box, DoorDay *ret);
+void door_box_note_day(DoorBox *box, const DoorDay *day);
 void door_remove(Door *door, DoorBox *box);
 /* For the sync after `coop serve` came back: those it did not name again. */
 void door_each(Door *door, void (*func)(DoorBox *box, void *data), void *data);

@@ -34,6 +34,7 @@ typedef struct LinkBox {
     guint64 cookie;
     char *policy;
     Json *labels, *limits;
+    DoorDay used;
 } LinkBox;
 
 static void
@@ -81,8 +82,9 @@ say_box(DoorLink *link, const char *id, const LinkBox *box)
     g_autofree char *cookie = g_strdup_printf("%" G_GUINT64_FORMAT, box->cookie);
 
     door_link_say(link,
-                  json_pack("{s:s, s:s, s:s, s:s, s:O, s:O}", "do", "box", "id", id, "cookie", cookie,
-                            "policy", box->policy, "labels", box->labels, "limits", box->limits),
+                  json_pack("{s:s, s:s, s:s, s:s, s:O, s:O, s:I, s:I}", "do", "box", "id", id, "cookie",
+                            cookie, "policy", box->policy, "labels", box->labels, "limits", box->limits,
+                            "day", (json_int_t)box->used.day, "day_bytes", (json_int_t)box->used.bytes),
                   box->fd);
 }
 
@@ -140,6 +142,22 @@ on_forward(DoorLink *link, Json *message, int *fd)
 }
 
 static void
+on_used(DoorLink *link, Json *message)
+{
+    json_int_t day = json_integer_value(json_object_get(message, "day"));
+    const char *id;
+    Json *bytes;
+
+    json_object_foreach(json_object_get(message, "boxes"), id, bytes)
+    {
+        LinkBox *box = g_hash_table_lookup(link->boxes, id);
+
+        if (box != NULL && day >= 0 && json_integer_value(bytes) >= 0)
+            box->used = (DoorDay){day, (guint64)json_integer_value(bytes)};
+    }
+}
+
+static void
 on_message(Json *message, int fd, void *ctx)
 {
     autofd owned = fd;
@@ -156,6 +174,8 @@ on_message(Json *message, int fd, void *ctx)
     } else if (g_strcmp0(say, "stats") == 0) {
         json_decref(link->stats);
         link->stats = json_incref(message);
+    } else if (g_strcmp0(say, "used") == 0) {
+        on_used(link, message);
     } else if (g_strcmp0(say, "tested") == 0) {
         link_on_tested(link, message);
     } else if (g_strcmp0(say, "refused") == 0) {
@@ -371,6 +391,16 @@ door_link_set_limits(DoorLink *link, const char *id, const DoorLimits *limits)
     json_decref(box->limits);
     box->limits = json_incref(said);
     door_link_say(link, json_pack("{s:s, s:s, s:O}", "do", "change", "id", id, "limits", said), -1);
+}
+
+bool
+door_link_used(const DoorLink *link, const char *id, DoorDay *ret)
+{
+    const LinkBox *box = g_hash_table_lookup(link->boxes, id);
+
+    if (box != NULL)
+        *ret = box->used;
+    return box != NULL;
 }
 
 void

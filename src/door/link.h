@@ -50,6 +50,8 @@ typedef struct DoorLinkBox {
 void door_link_add_box(DoorLink *link, int fd, const DoorLinkBox *box);
 void door_link_set_policy(DoorLink *link, const char *id, const char *policy_name, Json *policy);
 void door_link_set_limits(DoorLink *link, const char *id, const DoorLimits *limits);
+/* What the door told last; false: no such box. */
+bool door_link_used(const DoorLink *link, const char *id, DoorDay *ret);
 void door_link_remove_box(DoorLink *link, const char *id); /* an unknown one is no matter */
 
 /* ---- models (link-models.c) ---- */

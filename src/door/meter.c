@@ -52,10 +52,16 @@ meter_may_tell(Meter *meter)
 }
 
 /* Days are those of the wall clock: a person reads them. */
+gint64
+door_today(void)
+{
+    return clock_wall_us() / DAY_US;
+}
+
 static void
 turn_day(Meter *meter)
 {
-    gint64 day = clock_wall_us() / DAY_US;
+    gint64 day = door_today();
 
     if (meter->day != day)
         meter->day_bytes = 0;
@@ -78,6 +84,22 @@ meter_day_is_used_up(Meter *meter)
         return false;
     turn_day(meter);
     return meter->day_bytes >= meter->limits.bytes_per_day;
+}
+
+guint64
+meter_day(Meter *meter, gint64 *ret_day)
+{
+    turn_day(meter);
+    *ret_day = meter->day;
+    return meter->day_bytes;
+}
+
+void
+meter_note_day(Meter *meter, gint64 day, guint64 bytes)
+{
+    turn_day(meter);
+    if (meter->day == day)
+        meter->day_bytes = MAX(meter->day_bytes, bytes);
 }
 
 /* One second's worth can be saved up. */

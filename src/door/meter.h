@@ -31,3 +31,7 @@ void meter_moved(Meter *meter, size_t n);
 /* How much may pass now; SIZE_MAX: there is no bound. */
 size_t meter_allowance(Meter *meter);
 bool meter_day_is_used_up(Meter *meter);
+/* Bytes of today, and which day that is. */
+guint64 meter_day(Meter *meter, gint64 *ret_day);
+/* What is known from elsewhere of that day; what was counted here is never less. */
+void meter_note_day(Meter *meter, gint64 day, guint64 bytes);

@@ -9,7 +9,7 @@
  *   {"do": "hello", "version": 1}
  *   {"do": "policy", "name": HASH, "policy": {…}}           before a box that uses it
  *   {"do": "box", "id", "cookie": "DIGITS", "policy": HASH, "labels": {"agent","task","squad"},
- *    "limits": {…}}                                         + its listener
+ *    "limits": {…}, "day": N, "day_bytes": N}               + its listener
  *   {"do": "change", "id", "policy"?, "labels"?, "limits"?}
  *   {"do": "gone", "id"}
  *   {"do": "provider", "provider": {…}, "key": SEALED|null} + the file of a script
@@ -30,6 +30,8 @@
  *   {"say": "tested", "serial", "ok", "error", "result"}
  *   {"say": "forward", "box"}                               + one end of a connection on which the
  *                       box asks something of the server
+ *   {"say": "used", "day": N, "boxes": {ID: BYTES, …}}      of that day; once a second, those that
+ *                       changed, and on a new connection all
  *   {"say": "stats", …}                                     once a second while it changes
  *
  * Keys travel and rest sealed (crypto_box_seal of "BASE_URL\nKEY") to the door's public key:

@@ -140,6 +140,26 @@ def test_limits(door, rules):
     limit(door, status=404, scope='box', scope_id='nobody', bytes_per_day=1)
 
 
+def test_a_new_door_knows_the_day(door, rules):
+    allow_page(door)
+    with door.box() as box:
+        def used():
+            return door.get(f'/api/v1/door/limits?box={box}')['bytes_today']
+        assert 'page of the test' in door.through(box)
+        before = wait_until(used, 'what it used')
+        door.kill_door()
+        door.start_door()
+        wait_until(door.door_is_up, 'the door')
+        assert 'page of the test' in door.through(box)
+        wait_until(lambda: used() == 2 * before, 'both days to be one')
+        # A server that was killed asks the door, which has counted on.
+        door.kill()
+        door.restart()
+        wait_until(lambda: used() == 2 * before, 'what it used')
+        limit(door, bytes_per_day=2 * before, scope='box', scope_id=box)
+        assert ' 429 ' in door.through(box)
+
+
 @pytest.mark.parametrize('body, said', [
     ({'action': 'allow', 'pattern': 'a b'}, ''),
     ({'action': 'allow', 'pattern': 'http://x.org'}, ''),
