@@ -103,28 +103,32 @@ take_parent(GPtrArray *parents, const char *text, const char *end)
     return true;
 }
 
+static bool
+has_key(const char *line, size_t n, const char *key)
+{
+    return strlen(key) == n && memcmp(line, key, n) == 0;
+}
+
 /* One line that is no continuation of another. */
 static bool
 take_header(GitCommit *commit, GPtrArray *parents, const char *line, const char *end, bool *ret_latin1)
 {
     const char *blank = memchr(line, ' ', (size_t)(end - line));
-    size_t n = blank != NULL ? (size_t)(blank - line) : (size_t)(end - line);
+    size_t n = blank != NULL ? (size_t)(blank - line) : 0;
     const char *value = blank != NULL ? blank + 1 : end;
-    g_autofree char *key = g_strndup(line, n);
 
-    if (strcmp(key, "tree") == 0 && commit->tree == NULL)
+    if (has_key(line, n, "tree") && commit->tree == NULL)
         return take_oid(value, end, &commit->tree);
-    if (strcmp(key, "parent") == 0)
+    if (has_key(line, n, "parent"))
         return take_parent(parents, value, end);
-    if (strcmp(key, "author") == 0 && commit->author.name == NULL)
+    if (has_key(line, n, "author") && commit->author.name == NULL)
         parse_person(value, end, &commit->author);
-    else if (strcmp(key, "committer") == 0 && commit->committer.name == NULL)
+    else if (has_key(line, n, "committer") && commit->committer.name == NULL)
         parse_person(value, end, &commit->committer);
-    else if (strcmp(key, "gpgsig") == 0 || strcmp(key, "gpgsig-sha256") == 0)
+    else if (has_key(line, n, "gpgsig") || has_key(line, n, "gpgsig-sha256"))
         commit->is_signed = true;
-    else if (strcmp(key, "encoding") == 0)
-        *ret_latin1 = g_ascii_strncasecmp(value, "ISO-8859-1", (size_t)(end - value)) == 0 &&
-                      end - value == 10;
+    else if (has_key(line, n, "encoding"))
+        *ret_latin1 = end - value == 10 && g_ascii_strncasecmp(value, "ISO-8859-1", 10) == 0;
     return true;
 }
 
