@@ -188,6 +188,12 @@ child_pid(const Child *child)
     return child->pid;
 }
 
+int
+child_pidfd(const Child *child)
+{
+    return child->pidfd;
+}
+
 bool
 child_signal(Child *child, int signal, GError **error)
 {

@@ -46,5 +46,6 @@ void child_free(Child *child);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Child, child_free)
 
 pid_t child_pid(const Child *child);
+int child_pidfd(const Child *child); /* borrowed */
 /* False with ERR_NOT_FOUND when it has ended. */
 bool child_signal(Child *child, int signal, GError **error);

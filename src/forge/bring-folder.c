@@ -50,7 +50,8 @@ write_pack(GitRepo *from, Bring *b, const char *path, GString *tips, GError **er
         .take = take_pack,
         .progress = on_line,
         .ctx = &out,
-        .cancel = b->cancel};
+        .cancel = b->cancel,
+        .heavy = true};
 
     if (fd < 0)
         return err_errno(error, "make a pack");
@@ -72,7 +73,8 @@ index_pack(GitRepo *git, Bring *b, const char *path, GError **error)
                     .timeout_ms = BRING_TIMEOUT_MS,
                     .progress = bring_progress,
                     .ctx = b,
-                    .cancel = b->cancel};
+                    .cancel = b->cancel,
+                    .heavy = true};
 
     if (!git_run(git, &call, &hash, error))
         return false;
@@ -149,8 +151,9 @@ copy_objects(GitRepo *git, GitRepo *from, Bring *b, GString *tips, GError **erro
 bool
 bring_from_folder(GitRepo *git, Bring *bring, const GitHostSpec *host, GError **error)
 {
-    g_autoptr(GitRepo) from = git_repo_new(&(GitHostSpec){.launcher = host->launcher, .foreign = true},
-                                           "import", bring->source);
+    g_autoptr(GitRepo) from = git_repo_new(
+        &(GitHostSpec){.launcher = host->launcher, .foreign = true, .holder = host->holder}, "import",
+        bring->source);
     g_autoptr(GString) tips = g_string_new(NULL), updates = g_string_new(NULL);
 
     if (!check_format(from, error) || !list_source(from, bring, tips, updates, error))

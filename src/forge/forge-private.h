@@ -15,6 +15,7 @@ struct Forge {
     ForgeSpec spec;         /* its strings are ours */
     char *repos;            /* HOME/repos */
     WorkQueue *work;        /* NULL: freed */
+    GitHolder *holder;      /* NULL: no boxes, so no keeper */
     Smart *smart;           /* NULL: freed */
     GArray *push_listeners; /* ForgePushListener */
     GHashTable *by_id;      /* id -> Repo, owned */

@@ -2,7 +2,10 @@
 #include "forge/forge.h"
 
 #include "base/err.h"
+#include "base/landlock.h"
+#include "base/log.h"
 #include "forge/forge-private.h"
+#include "forge/git-hold.h"
 #include "forge/push.h"
 
 /* ---- life ---- */
@@ -36,12 +39,16 @@ forge_new(const ForgeSpec *spec)
     g_atomic_ref_count_init(&f->refs);
     spec_copy(&f->spec, spec);
     f->repos = g_build_filename(spec->home, "repos", NULL);
+    if (landlock_abi() < LANDLOCK_ABI_REFER)
+        log_warn("forge",
+                 "this kernel has no Landlock: git is kept to a repository by the user's rights alone");
     f->by_id = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, (GDestroyNotify)repo_unref);
     f->by_name = g_hash_table_new(g_str_hash, g_str_equal);
     f->work = work_queue_new(spec->loop);
     f->smart = smart_new(f, spec->loop);
     f->push_listeners = g_array_new(FALSE, FALSE, sizeof(ForgePushListener));
     f->pulls = pulls_new(f);
+    f->holder = spec->boxes != NULL ? git_holder_new(spec->boxes) : NULL;
     return f;
 }
 
@@ -57,6 +64,7 @@ forge_unref(Forge *forge)
 {
     if (!g_atomic_ref_count_dec(&forge->refs))
         return;
+    git_holder_unref(forge->holder);
     g_hash_table_unref(forge->by_name);
     g_hash_table_unref(forge->by_id);
     g_array_unref(forge->push_listeners);
@@ -75,6 +83,8 @@ forge_free(Forge *forge)
     g_clear_pointer(&forge->smart, smart_free);
     pulls_free(forge->pulls);
     g_clear_pointer(&forge->work, work_queue_free);
+    if (forge->holder != NULL)
+        git_holder_close(forge->holder);
     g_hash_table_remove_all(forge->by_name);
     g_hash_table_remove_all(forge->by_id);
     forge_unref(forge);

@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,7 +18,9 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/io.h"
+#include "base/log.h"
 #include "base/spawn.h"
+#include "forge/git-hold.h"
 #include "forge/git-private.h"
 
 enum {
@@ -32,6 +35,7 @@ typedef struct Run {
     GitEnd *end;
     pid_t pid;
     int pidfd, out, err;
+    int gate; /* -1: none */
     gint64 deadline_us;
     size_t output_max;
     GString *line; /* of progress, unfinished */
@@ -44,6 +48,7 @@ run_clear(Run *run)
     auto_close(&run->pidfd);
     auto_close(&run->out);
     auto_close(&run->err);
+    auto_close(&run->gate);
     if (run->line != NULL)
         g_string_free(run->line, TRUE);
     g_free(run->bytes);
@@ -63,9 +68,48 @@ open_input(const GitCall *call, GError **error)
 }
 
 static bool
+is_held(const Run *run)
+{
+    return run->repo->holder != NULL && (run->call->heavy || run->call->access == GIT_REMOTE);
+}
+
+static bool
+open_gate(Run *run, int *ret_end, GError **error)
+{
+    int ends[2];
+
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
+        return err_errno(error, "make a socket for git");
+    run->gate = ends[0];
+    *ret_end = ends[1];
+    return true;
+}
+
+/* The child waits behind the gate until it is in its group.  A machine without a keeper has none. */
+static bool
+let_begin(Run *run, GError **error)
+{
+    g_autoptr(GError) why = NULL;
+
+    if (!is_held(run))
+        return true;
+    if (!git_holder_hold(run->repo->holder, run->pidfd, run->call->cancel, &why)) {
+        if (g_error_matches(why, ERR_DOMAIN, ERR_CANCELLED)) {
+            g_propagate_error(error, g_steal_pointer(&why));
+            return false;
+        }
+        if (!g_error_matches(why, ERR_DOMAIN, ERR_UNAVAILABLE))
+            log_warn("forge", "git runs in no group of its own", log_gerror(why));
+    }
+    /* One that has ended already says why on its streams. */
+    (void)send(run->gate, "", 1, MSG_NOSIGNAL);
+    return true;
+}
+
+static bool
 start(Run *run, GError **error)
 {
-    g_auto(GStrv) argv = git_call_argv(run->repo, run->call, false);
+    g_auto(GStrv) argv = git_call_argv(run->repo, run->call, is_held(run));
     g_auto(GStrv) env = git_call_env(run->repo, run->call);
     autofd in = run->call->input != NULL ? open_input(run->call, error) : -1;
     int out[2], err[2];
@@ -81,8 +125,11 @@ start(Run *run, GError **error)
         return err_errno(error, "make a pipe for git");
     run->err = err[0];
     autofd err_end = err[1];
+    autofd gate = -1;
     SpawnSpec spec = SPAWN_SPEC_INIT;
 
+    if (is_held(run) && !open_gate(run, &gate, error))
+        return false;
     /* Only our ends: the others are git's standard streams. */
     (void)fcntl(run->out, F_SETFL, O_NONBLOCK);
     (void)fcntl(run->err, F_SETFL, O_NONBLOCK);
@@ -92,6 +139,7 @@ start(Run *run, GError **error)
     spec.stdout_fd = out_end;
     spec.stderr_fd = err_end;
     spec.new_session = true;
+    spec.extra_fd = gate >= 0 ? gate : 0;
     g_autoptr(GError) why = NULL;
 
     run->pid = spawn_held(&spec, &run->pidfd, &why);
@@ -226,6 +274,7 @@ git_child_run(const GitRepo *repo, const GitCall *call, GitEnd *ret_end, GError 
                        .pidfd = -1,
                        .out = -1,
                        .err = -1,
+                       .gate = -1,
                        .deadline_us = clock_mono_us() + (gint64)timeout * 1000,
                        .output_max = call->output_max != 0 ? call->output_max : GIT_OUTPUT_MAX,
                        .line = g_string_new(NULL),
@@ -235,7 +284,7 @@ git_child_run(const GitRepo *repo, const GitCall *call, GitEnd *ret_end, GError 
     ret_end->output = call->take == NULL ? g_byte_array_new() : NULL;
     if (!start(&run, error))
         return false;
-    bool done = follow(&run, error);
+    bool done = let_begin(&run, error) && follow(&run, error);
 
     finish(&run);
     if (ret_end->output != NULL) {

@@ -7,6 +7,7 @@ struct GitRepo {
     char *id, *path;
     char *launcher, *hooks;
     bool foreign;
+    GitHolder *holder; /* NULL: none */
 };
 
 enum { GIT_CODE_FATAL = 128 }; /* git's own; above: a usage that is wrong, or a signal */

@@ -13,6 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/tree.h"
 #include "forge/git-private.h"
 
 enum { DEPTH_MAX = 32 };
@@ -53,21 +54,6 @@ is_dot(const char *name)
 }
 
 static void
-remove_tree(int parent_fd, const char *name, int depth)
-{
-    DIR *dir = depth < DEPTH_MAX ? open_folder(parent_fd, name) : NULL;
-
-    if (dir == NULL)
-        return;
-    for (struct dirent *entry; (entry = readdir(dir)) != NULL;) {
-        if (!is_dot(entry->d_name) && unlinkat(dirfd(dir), entry->d_name, 0) < 0 && errno == EISDIR)
-            remove_tree(dirfd(dir), entry->d_name, depth + 1);
-    }
-    closedir(dir);
-    (void)unlinkat(parent_fd, name, AT_REMOVEDIR);
-}
-
-static void
 sweep(Sweep *all, int parent_fd, const char *name, bool in_objects, int depth)
 {
     DIR *dir = depth < DEPTH_MAX ? open_folder(parent_fd, name) : NULL;
@@ -83,8 +69,7 @@ sweep(Sweep *all, int parent_fd, const char *name, bool in_objects, int depth)
         bool old = st.st_mtime <= all->before;
 
         if (S_ISDIR(st.st_mode) && left == LEFT_TREE && old) {
-            remove_tree(dirfd(dir), entry->d_name, depth + 1);
-            all->removed++;
+            all->removed += tree_remove(dirfd(dir), entry->d_name, NULL);
         } else if (S_ISDIR(st.st_mode) && left != LEFT_TREE) {
             sweep(all, dirfd(dir), entry->d_name, in_objects || strcmp(entry->d_name, "objects") == 0,
                   depth + 1);

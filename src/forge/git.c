@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "forge/git-hold.h"
 #include "forge/git-private.h"
 #include "wire/git-launch.h"
 
@@ -19,6 +20,7 @@ git_repo_new(const GitHostSpec *host, const char *id, const char *path)
     repo->launcher = g_strdup(host->launcher);
     repo->hooks = g_strdup(host->hooks);
     repo->foreign = host->foreign;
+    repo->holder = host->holder != NULL ? git_holder_ref(host->holder) : NULL;
     return repo;
 }
 
@@ -38,6 +40,7 @@ git_repo_unref(GitRepo *repo)
     g_free(repo->path);
     g_free(repo->launcher);
     g_free(repo->hooks);
+    git_holder_unref(repo->holder);
     g_free(repo);
 }
 
@@ -70,7 +73,8 @@ git_ask(GitRepo *repo, const GitCall *call, int *ret_code, GByteArray **ret_out,
 
     if (!git_child_run(repo, call, &end, error))
         return false;
-    if (!end.stopped && (end.code == GIT_LAUNCH_FAILED || end.code > GIT_CODE_FATAL))
+    if (!end.stopped &&
+        (end.code == GIT_LAUNCH_FAILED || end.code == GIT_LAUNCH_REFUSED || end.code > GIT_CODE_FATAL))
         return git_error_set(repo, &end, error);
     *ret_code = end.stopped ? 0 : end.code;
     if (ret_out != NULL)

@@ -14,6 +14,7 @@
  * These calls block: they are for the forge's threads (forge.h), never for the loop.  A GitRepo is
  * never changed after it was made, so any thread may use it. */
 typedef struct GitRepo GitRepo;
+typedef struct GitHolder GitHolder; /* git-hold.h */
 
 enum {
     GIT_OID_LEN = 40,
@@ -31,6 +32,7 @@ typedef struct GitHostSpec {
      * that it names can be run.  One of ours that has a setting of which we do not know that it runs
      * nothing is not touched at all. */
     bool foreign;
+    GitHolder *holder; /* NULL: nothing gets a group of its own */
 } GitHostSpec;
 
 GitRepo *git_repo_new(const GitHostSpec *host, const char *id, const char *path);
@@ -64,6 +66,9 @@ typedef struct GitCall {
     /* GIT_REMOTE: what may be spoken, as git names it; NULL: "https" and "http". */
     const char *const *protocols;
     const char *const *settings; /* "name=value" of git's configuration, more than ours; NULL: none */
+    /* In a group with limits of its own, where the keeper can: for what works on much, such as packs.
+     * It costs tens of milliseconds.  What is GIT_REMOTE always is. */
+    bool heavy;
 } GitCall;
 
 /* True with exit code 0.  Otherwise ERR_INVALID with what git said (cleaned of control characters and

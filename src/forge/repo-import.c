@@ -148,7 +148,7 @@ import_new(Repo *r, const char *operation, const char *actor)
                             .branch = g_strdup(r->default_branch),
                             .mirror = r->upstream != NULL,
                             .cancel = &r->cancel},
-                  .host = {.launcher = f->spec.git, .hooks = f->spec.hooks},
+                  .host = {.launcher = f->spec.git, .hooks = f->spec.hooks, .holder = f->holder},
                   .actor = g_strdup(actor)};
     r->fetching = true;
     r->percent = 0;

@@ -77,8 +77,11 @@ pack_work(GitRepo *git, void *data, GError **error)
     };
 
     for (size_t i = 0; i < G_N_ELEMENTS(calls); i++) {
-        GitCall call = {
-            .access = GIT_WRITE, .args = calls[i], .timeout_ms = PACK_TIMEOUT_MS, .cancel = &l->repo->cancel};
+        GitCall call = {.access = GIT_WRITE,
+                        .args = calls[i],
+                        .timeout_ms = PACK_TIMEOUT_MS,
+                        .cancel = &l->repo->cancel,
+                        .heavy = true};
 
         if (!git_run(git, &call, NULL, error))
             return false;

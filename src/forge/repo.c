@@ -8,7 +8,7 @@ repo_new(Forge *forge, const char *id, const char *owner, const char *name)
 {
     Repo *r = g_new0(Repo, 1);
     g_autofree char *path = g_build_filename(forge->repos, id, NULL);
-    GitHostSpec host = {.launcher = forge->spec.git, .hooks = forge->spec.hooks};
+    GitHostSpec host = {.launcher = forge->spec.git, .hooks = forge->spec.hooks, .holder = forge->holder};
 
     r->upkeep.expired = repo_on_upkeep;
     r->forge = forge_ref(forge);

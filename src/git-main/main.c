@@ -122,7 +122,7 @@ main(int argc, char **argv)
         return fail("open the repository");
     if (!options.foreign && !vet_repository(&problem)) {
         fprintf(stderr, "the repository is not as we made it: %s\n", problem);
-        return GIT_LAUNCH_FAILED;
+        return GIT_LAUNCH_REFUSED;
     }
     options.confine.scratch = !options.foreign;
     if (!confine(&options.confine, &problem))

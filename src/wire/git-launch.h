@@ -3,6 +3,7 @@
 
 /* Between whoever starts coop-git and that program. */
 enum {
-    GIT_LAUNCH_FAILED = 125, /* exit code: git was not started; standard error says why */
-    GIT_LAUNCH_WAIT_FD = 3,  /* --wait: one byte here lets it go on, the end of it ends it; git inherits it */
+    GIT_LAUNCH_REFUSED = 124, /* exit code: the repository is not as we made it */
+    GIT_LAUNCH_FAILED = 125,  /* exit code: git was not started; standard error says why */
+    GIT_LAUNCH_WAIT_FD = 3, /* --wait: one byte here lets it go on, the end of it ends it; git inherits it */
 };

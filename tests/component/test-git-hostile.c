@@ -107,7 +107,7 @@ test_settings(void)
         g_test_message("%s", settings[i]);
         append_config(world, text);
         g_assert_null(git_text(world->repo, GIT_READ, GIT_ARGS("rev-parse", "HEAD"), &error));
-        g_assert_error(error, ERR_DOMAIN, ERR_UNAVAILABLE);
+        g_assert_error(error, ERR_DOMAIN, ERR_INVALID);
         g_assert_null(strstr(error->message, world->dir));
         assert_not_sprung(world);
     }
@@ -125,7 +125,7 @@ test_elsewhere(void)
 
         git_world_write(world, name, world->dir);
         g_assert_null(git_text(world->repo, GIT_READ, GIT_ARGS("count-objects"), &error));
-        g_assert_error(error, ERR_DOMAIN, ERR_UNAVAILABLE);
+        g_assert_error(error, ERR_DOMAIN, ERR_INVALID);
     }
 }
 
