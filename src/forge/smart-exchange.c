@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "base/failpoint.h"
 #include "base/log.h"
+#include "forge/forge-private.h"
 #include "forge/smart-private.h"
 #include "wire/hook.h"
 
@@ -65,11 +66,12 @@ note_progress(Exchange *x)
 
 /* ---- the end ---- */
 
+/* Until the child was reaped its number is nobody else's, nor while a process of its group is there:
+ * none but those have the other ends of our pipes. */
 static void
 signal_group(Exchange *x, int number)
 {
-    /* Until the child was reaped its number is nobody else's. */
-    if (x->child != NULL)
+    if (x->child != NULL || (x->group != 0 && (x->err.fd >= 0 || x->report.fd >= 0)))
         (void)kill(-x->group, number);
 }
 
@@ -115,7 +117,7 @@ on_over(gpointer data)
 void
 exchange_settle(Exchange *x)
 {
-    if (x->over != 0 || x->child != NULL || !x->body_over || !x->answer_over || x->telling ||
+    if (x->over != 0 || x->child != NULL || !x->body_over || !x->answer_over || x->telling || x->holding ||
         x->report.fd >= 0 || x->err.fd >= 0)
         return;
     loop_timer_cancel(x->smart->loop, &x->stall);
@@ -153,7 +155,7 @@ on_end(LoopTimer *timer)
 {
     Exchange *x = EXCHANGE_OF(timer, end);
 
-    if (x->cut) {
+    if (x->cut || x->child == NULL) {
         signal_group(x, SIGKILL);
         return;
     }
@@ -410,7 +412,6 @@ on_report(LoopWatch *w, uint32_t events)
     if (drain(w, &x->moved))
         return;
     close_pipe(x, w);
-    FAILPOINT("push-moved");
     smart_tell(x);
     exchange_told(x);
 }
@@ -428,11 +429,9 @@ on_child_exit(Child *child, ChildExit how, void *data)
 {
     Exchange *x = data;
 
-    /* The leader is gone, but somebody it started still has a pipe of ours. */
-    if (x->err.fd >= 0 || x->report.fd >= 0)
-        (void)kill(-x->group, SIGKILL);
     g_clear_pointer(&x->child, child_free);
-    loop_timer_cancel(x->smart->loop, &x->end);
+    /* Whoever it started has until then to take away what it has half received. */
+    loop_timer_set(x->smart->loop, &x->end, SMART_END_MS);
     if (how.signalled && !x->cut)
         log_said(x, "git was killed");
     exchange_settle(x);
@@ -509,8 +508,44 @@ spawn(Exchange *x, GError **error)
 static void
 let_begin(Exchange *x)
 {
-    if (send(x->report.fd, "", 1, MSG_NOSIGNAL) != 1)
+    if (!x->cut && send(x->report.fd, "", 1, MSG_NOSIGNAL) != 1)
         exchange_cut(x);
+}
+
+/* Without a keeper there is no group, and its own limits have to do. */
+static void
+on_held(const GError *error, void *data)
+{
+    Exchange *x = data;
+
+    x->holding = false;
+    if (x->smart == NULL) {
+        exchange_free(x);
+        return;
+    }
+    if (error != NULL && err_kind(error) != ERR_UNAVAILABLE) {
+        log_warn("forge", "a push could not be put into a group", log_gerror(error));
+        exchange_refuse(x, 503, "git cannot be started");
+        exchange_cut(x);
+    }
+    let_begin(x);
+    exchange_settle(x);
+}
+
+static void
+hold(Exchange *x)
+{
+    static const KeeperLimits limits = {.memory_bytes = (guint64)SMART_MEMORY_MIB << 20,
+                                        .pids = SMART_PROCESSES,
+                                        .cpu_milli = SMART_CPU_MILLI};
+    BoxHost *boxes = x->smart->forge->spec.boxes;
+
+    if (boxes == NULL || x->ask.service == SMART_ADVERTISE_FETCH || x->ask.service == SMART_ADVERTISE_PUSH) {
+        let_begin(x);
+        return;
+    }
+    x->holding = true;
+    box_host_hold(boxes, child_pidfd(x->child), &limits, on_held, x);
 }
 
 static void
@@ -547,7 +582,7 @@ exchange_start(Exchange *x)
     watch(x, &x->out, EPOLLIN);
     watch(x, &x->err, EPOLLIN);
     watch(x, &x->report, EPOLLIN);
-    let_begin(x);
+    hold(x);
     if (http_request_has_body(x->request))
         read_body(x);
     else

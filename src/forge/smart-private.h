@@ -83,6 +83,7 @@ struct Exchange {
     bool answered;
     bool answer_over; /* nobody pulls any more */
     bool reading;     /* the settings */
+    bool holding;     /* the keeper is asked for a group */
     bool telling;     /* what has moved is being written down */
     bool cut;
     guint over; /* source: it will be freed */
@@ -103,5 +104,6 @@ void exchange_told(Exchange *x);
 /* ---- smart.c ---- */
 
 void smart_drop(Exchange *x);
+void exchange_free(Exchange *x);
 /* What the hook has told becomes rows and events; exchange_told() later where it is `telling`. */
 void smart_tell(Exchange *x);

@@ -6,6 +6,7 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/failpoint.h"
 #include "base/log.h"
 #include "forge/forge-private.h"
 #include "forge/push-private.h"
@@ -68,11 +69,12 @@ leave(Exchange *x)
     g_clear_pointer(&x->request, http_request_unref);
 }
 
-static void
+void
 exchange_free(Exchange *x)
 {
     leave(x);
     git_repo_unref(x->git);
+    repo_settings_free(x->settings);
     buf_clear(&x->to_child);
     buf_clear(&x->answer);
     buf_clear(&x->said);
@@ -84,18 +86,29 @@ exchange_free(Exchange *x)
     g_free(x);
 }
 
+/* git takes most of it away itself.  Where another one is under way in the repository, that one's end
+ * or the next start will do. */
+static bool
+clear_leftovers(GitRepo *git, void *data, GError **error)
+{
+    g_autoptr(GError) busy = NULL;
+
+    return git_clear_stale(git, 0, NULL, &busy) || err_kind(busy) == ERR_CONFLICT ||
+           (g_propagate_error(error, g_steal_pointer(&busy)), false);
+}
+
 void
 smart_drop(Exchange *x)
 {
     Smart *s = x->smart;
 
     exchange_close(x);
-    if (s != NULL) {
-        *(x->prev != NULL ? &x->prev->next : &s->exchanges) = x->next;
-        if (x->next != NULL)
-            x->next->prev = x->prev;
-        s->n_exchanges--;
-    }
+    if (x->cut && x->ask.service == SMART_PUSH)
+        forge_write(s->forge, x->repo, "clear what a push left", clear_leftovers, NULL, NULL, NULL);
+    *(x->prev != NULL ? &x->prev->next : &s->exchanges) = x->next;
+    if (x->next != NULL)
+        x->next->prev = x->prev;
+    s->n_exchanges--;
     exchange_free(x);
 }
 
@@ -149,6 +162,7 @@ smart_tell(Exchange *x)
     }
     if (moves->len == 0)
         return;
+    FAILPOINT("push-moved");
     x->telling = true;
     forge_push_all(x->smart->forge, x->repo, (const ForgePush *)(void *)moves->data, moves->len, on_told, x);
 }
@@ -158,7 +172,10 @@ smart_tell(Exchange *x)
 static bool
 read_settings(DbTx *tx, void *data, GError **error)
 {
-    return true;
+    Exchange *x = data;
+
+    x->settings = repo_settings_load(tx, git_repo_id(x->git), error);
+    return x->settings != NULL;
 }
 
 static void
@@ -167,8 +184,7 @@ on_settings(void *data, const GError *error)
     Exchange *x = data;
 
     x->reading = false;
-    static const RepoSettings usual = {.conventional_commits = true};
-    x->ask.settings = &usual;
+    x->ask.settings = x->settings;
     if (x->smart == NULL) {
         exchange_free(x);
         return;
@@ -240,8 +256,8 @@ smart_free(Smart *s)
         exchange_close(x);
         leave(x);
         x->smart = NULL;
-        /* The store still has it, and frees it. */
-        if (!x->reading && !x->telling)
+        /* Whoever still has it frees it. */
+        if (!x->reading && !x->telling && !x->holding)
             exchange_free(x);
     }
     g_free(s);

@@ -17,6 +17,9 @@ enum {
     SMART_FETCH_MAX = 10 << 20,  /* bytes of what a fetch asks */
     SMART_STALL_MS = 120 * 1000, /* without a byte either way */
     SMART_TIME_MS = 3600 * 1000,
+    SMART_MEMORY_MIB = 1024, /* of git and all that it starts for one request, as are the next two */
+    SMART_PROCESSES = 64,
+    SMART_CPU_MILLI = 2000,
     SMART_END_MS = 5000, /* from the wish to end to the end */
 };
 #define SMART_PUSH_MAX (G_GUINT64_CONSTANT(2) << 30) /* bytes of a push */

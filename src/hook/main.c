@@ -94,6 +94,16 @@ read_push(Push *push)
     return true;
 }
 
+/* Neither is offered: whoever sends them all the same has something in mind. */
+static bool
+is_plain(void)
+{
+    const char *options = getenv("GIT_PUSH_OPTION_COUNT");
+
+    return (getenv("GIT_PUSH_CERT") == NULL && (options == NULL || strcmp(options, "0") == 0)) ||
+           refuse("pushes with a certificate or with options are not taken");
+}
+
 /* ---- the server ---- */
 
 static bool
@@ -129,7 +139,7 @@ main(int argc, char **argv)
     if (strcmp(name, "post-receive") == 0)
         ok = read_push(&push) && tell(&push);
     else if (strcmp(name, "pre-receive") == 0)
-        ok = read_push(&push) && refs_check(&push) &&
+        ok = read_push(&push) && is_plain() && refs_check(&push) && commits_check(&push) &&
              (has_server() || refuse("the server is gone; push again later"));
     else
         ok = refuse("this is run by git, when something is pushed");
