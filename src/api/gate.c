@@ -167,12 +167,14 @@ gate_set_caller(ApiCall *call, CallerKind kind, const Key *key)
 static char *
 read_password(const char *coded)
 {
-    gsize n = 0;
-    g_autofree guchar *bytes = strlen(coded) <= BASIC_MAX ? g_base64_decode(coded, &n) : NULL;
-    g_autofree char *text = g_strndup((const char *)bytes, n);
-    const char *colon = strchr(text, ':');
+    gsize n;
 
-    return g_strdup(colon != NULL ? colon + 1 : "");
+    if (strlen(coded) > BASIC_MAX)
+        return g_strdup("");
+    g_autofree guchar *bytes = g_base64_decode(coded, &n);
+    const char *colon = memchr(bytes, ':', n);
+
+    return colon != NULL ? g_strndup(colon + 1, n - (gsize)(colon + 1 - (const char *)bytes)) : g_strdup("");
 }
 
 /* The secret a request presents, NULL: none.  `*ret_odd` is set when it presents two. */
