@@ -180,6 +180,8 @@ answer(ApiCall *call, const BoxUse *use)
         metrics_put_boxes(out, call->api->boxes, use);
     if (call->api->door != NULL)
         metrics_put_door(out, call->api->door);
+    if (call->api->forge != NULL)
+        metrics_put_forge(out, call->api->forge);
     http_response_header(call->request, "Cache-Control", "no-store");
     http_respond(call->request, 200, "text/plain; version=0.0.4; charset=utf-8", out->str, out->len);
     g_string_free(out, TRUE);

@@ -3,6 +3,7 @@
 #include "api/call.h"
 #include "box/host.h"
 #include "door/service.h"
+#include "forge/forge.h"
 
 typedef enum MetricType { METRIC_GAUGE, METRIC_COUNTER } MetricType;
 
@@ -18,3 +19,7 @@ void metrics_put_boxes(GString *out, BoxHost *host, const BoxUse *use);
 /* ---- metrics-door.c ---- */
 
 void metrics_put_door(GString *out, DoorService *door);
+
+/* ---- metrics-forge.c ---- */
+
+void metrics_put_forge(GString *out, Forge *forge);

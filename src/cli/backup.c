@@ -143,7 +143,7 @@ const Command command_backup = {
     .args_max = 1,
     .details = "Through the server if one runs on the data folder, while it works on; else from the folder.\n"
                "FILE appears when it is whole; '-' is standard output. It holds the hashes of all keys, and\n"
-               "what people wrote: keep it as safe as the server.",
+               "what people wrote: keep it as safe as the server. The objects of repositories are not in it.",
     .settings = CLI_SETTINGS_CLIENT,
     .run = run,
 };

@@ -18,6 +18,8 @@
     X(rm)                                                                                                    \
     X(sandbox)                                                                                               \
     X(template)                                                                                              \
+    X(repo)                                                                                                  \
+    X(queue)                                                                                                 \
     X(door)                                                                                                  \
     X(provider)                                                                                              \
     X(budget)                                                                                                \

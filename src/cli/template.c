@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/io.h"
+#include "cli/bar.h"
 #include "cli/commands.h"
 #include "cli/remote.h"
 #include "http/sse.h"
@@ -11,9 +9,6 @@
 enum {
     EVENT_MAX = 1024 * 1024,
     SILENCE_MS = 45000, /* three beats of the server */
-    BAR_CELLS = 30,
-    LINE_COLUMNS = 60, /* of what the builder says, beside the bar */
-    TOLD_EVERY = 10,   /* percent, where nobody sees a bar */
 };
 
 static char *
@@ -127,65 +122,17 @@ run_show(Cli *cli)
 typedef struct Building {
     Cli *cli;
     SseDecoder *decoder;
-    bool bar; /* standard error is a terminal and text is wanted */
-    bool drawn;
-    guint told; /* percent */
+    Bar bar;
     Json *done;
     char *failed;
     int status; /* of the failure */
 } Building;
 
 static void
-draw(Building *b, guint percent, const char *step, const char *line)
-{
-    char cells[BAR_CELLS + 1];
-    guint full = MIN(percent, 100) * BAR_CELLS / 100;
-    g_autofree char *cut = g_utf8_substring(line, 0, MIN(g_utf8_strlen(line, -1), LINE_COLUMNS));
-
-    memset(cells, ' ', BAR_CELLS);
-    memset(cells, '#', full);
-    cells[BAR_CELLS] = '\0';
-    g_autofree char *text = g_strdup_printf("\r\033[K[%s] %3u %% %s  %s", cells, percent, step, cut);
-
-    b->drawn = true;
-    (void)io_write_all(STDERR_FILENO, text, strlen(text)); /* decoration */
-}
-
-static void
-clear_bar(Building *b)
-{
-    static const char clear[] = "\r\033[K";
-
-    if (b->drawn)
-        (void)io_write_all(STDERR_FILENO, clear, strlen(clear));
-    b->drawn = false;
-}
-
-static char *
-printable(const char *text)
-{
-    char *copy = g_utf8_make_valid(text != NULL ? text : "", -1);
-
-    for (char *c = copy; *c != '\0'; c++) {
-        if (g_ascii_iscntrl(*c))
-            *c = ' ';
-    }
-    return copy;
-}
-
-static void
 on_progress(Building *b, const Json *p)
 {
-    guint percent = (guint)json_integer_value(json_object_get(p, "percent"));
-    g_autofree char *step = printable(json_string_value(json_object_get(p, "step")));
-    g_autofree char *line = printable(json_string_value(json_object_get(p, "line")));
-
-    if (b->bar) {
-        draw(b, percent, step, line);
-    } else if (percent >= b->told + TOLD_EVERY) {
-        b->told = percent - percent % TOLD_EVERY;
-        out_notice(cli_out(b->cli), "%u %% %s", percent, step);
-    }
+    bar_show(&b->bar, (guint)json_integer_value(json_object_get(p, "percent")),
+             json_string_value(json_object_get(p, "step")), json_string_value(json_object_get(p, "line")));
 }
 
 static void
@@ -216,7 +163,7 @@ on_bytes(const guint8 *bytes, size_t n, void *data)
 static ExitCode
 end_build(Building *b, ExitCode code)
 {
-    clear_bar(b);
+    bar_clear(&b->bar);
     if (b->failed != NULL)
         return cli_fail(b->cli, b->status == 404 ? EXIT_CODE_NOT_FOUND : EXIT_CODE_FAILED, "%s", b->failed);
     if (b->done != NULL)
@@ -233,7 +180,7 @@ build(Cli *cli, bool update)
     g_autofree char *path = path_of(cli_args(cli)[0], "/build");
     g_autoptr(Remote) remote = NULL;
     g_autoptr(Json) body = json_pack("{s:b}", "update", (int)update);
-    Building b = {.cli = cli, .bar = out_format(cli_out(cli)) == OUT_TEXT && isatty(STDERR_FILENO) == 1};
+    Building b = {.cli = cli, .bar = bar_make(cli)};
     RemoteCall call = REMOTE_CALL_INIT;
     g_auto(RemoteReply) reply = {0};
     ExitCode code = remote_open(cli, &remote);
@@ -251,7 +198,7 @@ build(Cli *cli, bool update)
     remote_try(remote, &call, &reply);
     code = reply.code;
     if (b.done == NULL && b.failed == NULL && reply.message != NULL) {
-        clear_bar(&b);
+        bar_clear(&b.bar);
         code = cli_fail(cli, reply.code, "%s", reply.message);
     } else {
         code = end_build(&b, code);
