@@ -222,17 +222,32 @@ on_recorded(void *data, const GError *error)
 }
 
 static void
+on_forge_loaded(void *data, const GError *error)
+{
+    Transfer *t = data;
+
+    if (error != NULL)
+        end_restore(t, error);
+    else
+        db_write(t->call->api->db, write_restored, on_recorded, t, NULL);
+}
+
+static void
 on_reloaded(void *data, const GError *error)
 {
     Transfer *t = data;
+    Api *api = t->call->api;
 
     if (error != NULL) {
         end_restore(t, error);
         return;
     }
-    if (t->call->api->door != NULL)
-        door_service_reload(t->call->api->door);
-    db_write(t->call->api->db, write_restored, on_recorded, t, NULL);
+    if (api->door != NULL)
+        door_service_reload(api->door);
+    if (api->forge != NULL)
+        forge_load(api->forge, on_forge_loaded, t);
+    else
+        on_forge_loaded(t, NULL);
 }
 
 static void

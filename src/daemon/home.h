@@ -13,6 +13,7 @@
  *     run/            sockets
  *     tmp/            uploads and snapshots under way; emptied at start
  *     logs/           output of commands in boxes
+ *     repos/          repositories of the forge, each in the folder of its id
  *     templates/      what boxes start from, unless templates.dir names another place
  */
 

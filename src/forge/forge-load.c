@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a start finds: rows of imports and removals that were under way, folders without a row, locks
- * of gits that died with the server. */
+/* What a start finds: rows of imports and removals that were under way, folders of removed
+ * repositories, locks of gits that died with the server. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <string.h>
@@ -17,29 +17,35 @@
 typedef struct Sweep {
     Forge *forge;
     char *folder;
-    GHashTable *known; /* ids */
+    GHashTable *known; /* ids; what is left of them in the end has no folder */
     GitHostSpec host;
-    guint removed, leftovers;
+    guint removed, unknown, leftovers;
     GError *error;
 } Sweep;
 
-/* In a thread. */
+/* ---- in a thread ---- */
+
 static void
-sweep_entry(Sweep *s, DIR *dir, const char *name)
+look_at_repo(Sweep *s, const char *id)
 {
-    if (!id_is_uuid(name))
-        return;
-    if (!g_hash_table_contains(s->known, name)) {
-        s->removed += tree_remove(dirfd(dir), name, NULL); /* else by the next start */
-        return;
-    }
-    g_autofree char *path = g_build_filename(s->folder, name, NULL);
-    g_autoptr(GitRepo) git = git_repo_new(&s->host, name, path);
+    g_autofree char *path = g_build_filename(s->folder, id, NULL);
+    g_autoptr(GitRepo) git = git_repo_new(&s->host, id, path);
     guint removed = 0;
 
     /* A git that outlives its server has its locks; whoever meets them later looks again. */
     if (git_clear_stale(git, 0, &removed, NULL))
         s->leftovers += removed;
+}
+
+static void
+sweep_entry(Sweep *s, DIR *dir, const char *name)
+{
+    if (g_str_has_suffix(name, repo_removed_suffix))
+        s->removed += tree_remove(dirfd(dir), name, NULL); /* else by the next start */
+    else if (g_hash_table_remove(s->known, name))
+        look_at_repo(s, name);
+    else if (id_is_uuid(name))
+        s->unknown++;
 }
 
 static void
@@ -61,11 +67,28 @@ sweep(void *data)
     closedir(dir);
 }
 
+/* ---- on the loop ---- */
+
+/* Only in memory: whoever brings the folder back finds the repository whole at the next start. */
+static void
+miss_folder(Repo *repo)
+{
+    g_autoptr(GError) error = NULL;
+
+    err_set(&error, ERR_NOT_FOUND, "its folder repos/%s is not in the data folder", repo->id);
+    log_warn("forge", "a repository has no folder", log_str("repository", repo->folded));
+    repo_set_state(repo, REPO_FAILED, error);
+}
+
 static void
 resume(Repo *repo, void *data)
 {
-    if (repo->state == REPO_REMOVING)
-        repo_remove_row(repo, "coop", NULL, NULL);
+    const Sweep *s = data;
+
+    if (repo->state == REPO_READY && g_hash_table_contains(s->known, repo->id))
+        miss_folder(repo);
+    else if (repo->state == REPO_REMOVING)
+        repo_remove_marked(repo, "coop", NULL, NULL);
     else if (repo->state == REPO_IMPORTING && repo->source == NULL)
         repo_make(repo, NULL, NULL);
     else if (repo->state == REPO_IMPORTING)
@@ -88,12 +111,15 @@ on_swept(void *data)
     Forge *f = s->forge;
 
     if (s->removed > 0)
-        log_info("forge", "folders without a repository were removed", log_int("count", s->removed));
+        log_info("forge", "folders of removed repositories went", log_int("count", s->removed));
+    if (s->unknown > 0)
+        log_warn("forge", "folders without a repository are kept", log_int("count", s->unknown));
     if (s->leftovers > 0)
         log_info("forge", "what a killed git left was removed", log_int("files", s->leftovers));
     if (s->error == NULL) {
-        forge_each(f, resume, NULL);
-        repo_upkeep_begin(f);
+        forge_each(f, resume, s);
+        if (f->upkeep_source == 0)
+            repo_upkeep_begin(f);
         forge_settle_all(f);
         pulls_start(f->pulls);
     }
@@ -129,9 +155,18 @@ on_rows(void *data, const GError *error)
     loop_offload(f->spec.loop, sweep, on_swept, s);
 }
 
+static void
+let_go(Repo *repo, void *data)
+{
+    g_atomic_int_set(&repo->cancel, 1);
+    forge_drop_repo(repo->forge, repo);
+}
+
+/* Also after the rows were exchanged for those of a backup. */
 void
 forge_load(Forge *forge, DbDone done, void *data)
 {
+    forge_each(forge, let_go, NULL);
     forge->loaded = done;
     forge->loaded_data = data;
     repo_rows_load(forge, on_rows, forge);

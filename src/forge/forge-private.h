@@ -95,7 +95,9 @@ void forge_write_slow(Forge *forge, Repo *repo, const char *what, ForgeWork work
 bool repo_init_folder(GitRepo *git, const char *branch, GError **error); /* blocks */
 void repo_make(Repo *repo, DbDone done, void *data);
 void repo_import(Repo *repo, const char *credentials);
-void repo_remove_row(Repo *repo, const char *actor, DbDone done, void *data);
+/* Of one whose row says `removing`, or whose row nobody needs. */
+void repo_remove_marked(Repo *repo, const char *actor, DbDone done, void *data);
+extern const char repo_removed_suffix[]; /* of a folder behind its id */
 
 /* ---- repo-source.c ---- */
 

@@ -40,7 +40,8 @@ typedef struct ForgeSpec {
 } ForgeSpec;
 
 Forge *forge_new(const ForgeSpec *spec);
-/* Reads the rows and settles what was under way; `done` when the forge can be used. */
+/* Reads the rows and settles what was under way; `done` when the forge can be used.  Once more when a
+ * backup was restored. */
 void forge_load(Forge *forge, DbDone done, void *data);
 void forge_free(Forge *forge); /* waits for what its threads do; what waits is cancelled */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Forge, forge_free)

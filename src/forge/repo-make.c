@@ -169,7 +169,7 @@ on_create_made(void *data, const GError *error)
     if (error == NULL && r->state == REPO_FAILED) {
         err_set(&failed, ERR_UNAVAILABLE, "%s", r->problem);
         error = failed;
-        repo_remove_row(r, r->actor, NULL, NULL);
+        repo_remove_marked(r, r->actor, NULL, NULL);
     }
     create_end(c, error);
 }

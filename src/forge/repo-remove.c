@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows first: once they are gone, a folder without one is nobody's, and whoever finds it at a start
- * removes it. */
+/* A folder that has no row is not removed for that alone: a backup that is older than the repository
+ * may have been restored.  So the row says `removing`, then the folder gets a name that says so, then
+ * the row goes, and with it the right to what is in the folder. */
+#include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 
 #include "base/cleanup.h"
 #include "base/err.h"
@@ -9,6 +12,8 @@
 #include "base/log.h"
 #include "base/tree.h"
 #include "forge/forge-private.h"
+
+const char repo_removed_suffix[] = ".removed";
 
 /* ---- the folder ---- */
 
@@ -41,7 +46,7 @@ begin_removing_folder(Forge *forge, const char *id)
 {
     Folder *f = g_new0(Folder, 1);
 
-    *f = (Folder){g_strdup(forge->repos), g_strdup(id)};
+    *f = (Folder){g_strdup(forge->repos), g_strconcat(id, repo_removed_suffix, NULL)};
     loop_offload(forge->spec.loop, remove_folder, on_folder_removed, f);
 }
 
@@ -81,42 +86,46 @@ on_row_deleted(void *data, const GError *error)
     removal_end(r, error);
 }
 
-static void
-delete_row(Removal *r)
-{
-    RepoEvent event = {.kind = "repo.removed", .actor = r->actor};
-
-    repo_rows_delete(r->repo, &event, on_row_deleted, r);
-}
-
-void
-repo_remove_row(Repo *repo, const char *actor, DbDone done, void *data)
-{
-    Removal *r = g_new0(Removal, 1);
-
-    *r = (Removal){repo_ref(repo), g_strdup(actor), done, data};
-    delete_row(r);
-}
-
-/* ---- asked for ---- */
-
 static bool
-do_nothing(GitRepo *git, void *data, GError **error)
+rename_work(GitRepo *git, void *data, GError **error)
 {
-    return true;
+    g_autofree char *to = g_strconcat(git_repo_path(git), repo_removed_suffix, NULL);
+
+    return rename(git_repo_path(git), to) == 0 || errno == ENOENT ||
+           err_errno(error, "rename the repository's folder");
 }
 
 /* Every write that came before has ended. */
 static void
-on_last_write(void *data, const GError *error)
+on_renamed(void *data, const GError *error)
 {
     Removal *r = data;
+    RepoEvent event = {.kind = "repo.removed", .actor = r->actor};
 
-    if (error != NULL)
+    if (error != NULL) {
         removal_end(r, error);
-    else
-        delete_row(r);
+        return;
+    }
+    FAILPOINT("repo-renamed");
+    repo_rows_delete(r->repo, &event, on_row_deleted, r);
 }
+
+static void
+begin(Removal *r)
+{
+    forge_write(r->repo->forge, r->repo, "remove", rename_work, on_renamed, r, NULL);
+}
+
+void
+repo_remove_marked(Repo *repo, const char *actor, DbDone done, void *data)
+{
+    Removal *r = g_new0(Removal, 1);
+
+    *r = (Removal){repo_ref(repo), g_strdup(actor), done, data};
+    begin(r);
+}
+
+/* ---- asked for ---- */
 
 static void
 on_marked(void *data, const GError *error)
@@ -128,7 +137,7 @@ on_marked(void *data, const GError *error)
         return;
     }
     FAILPOINT("repo-removing");
-    forge_write(r->repo->forge, r->repo, "remove", do_nothing, on_last_write, r, NULL);
+    begin(r);
 }
 
 void
