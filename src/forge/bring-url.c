@@ -78,7 +78,7 @@ fetch(GitRepo *git, Bring *b, GError **error)
 
     return run_remote(git, b,
                       GIT_ARGS("fetch", "--progress", "--no-auto-maintenance", "--prune", "--no-tags",
-                               "--no-write-fetch-head", "--atomic", "--", b->source, heads, tags),
+                               "--no-write-fetch-head", "--", b->source, heads, tags),
                       NULL, error);
 }
 

@@ -105,7 +105,7 @@ check_folder(const char *path, char **ret_source, GError **error)
     if (!path_is_normal(path))
         return err_set(error, ERR_INVALID, "'%s' is no absolute path without '.', '..' and '//'", path);
     if (realpath(path, real) == NULL)
-        return err_errno(error, "look at '%s'", path);
+        return err_errno(error, "look at '%s' as the server's user", path);
     g_autofree char *found = find_git_folder(real, error);
 
     if (found == NULL || !check_git_folder(found, error))
