@@ -18,6 +18,7 @@ enum {
 
 typedef struct Attach {
     AttachSpec spec;
+    char *made; /* the id of the box; NULL: none, or not yet */
     char *path; /* of the command; NULL: not started yet */
     AttachInput *input;
     SseDecoder *decoder;
@@ -34,15 +35,33 @@ field(const Json *object, const char *name)
     return json_object_get(object, name);
 }
 
+static char *
+dup_command_path(const char *box, gint64 number)
+{
+    return g_strdup_printf("/api/v1/sandboxes/%s/commands/%" G_GINT64_FORMAT, box, number);
+}
+
 /* ---- what comes ---- */
+
+static void
+take_sandbox(Attach *a, const Json *event)
+{
+    if (a->made == NULL)
+        a->made = g_strdup(json_string_value(field(event, "sandbox_id")));
+}
 
 static void
 take_started(Attach *a, const Json *event)
 {
+    const char *box = a->spec.box != NULL ? a->spec.box : a->made;
+
     if (a->path != NULL)
         return;
-    a->path = g_strdup_printf("/api/v1/sandboxes/%s/commands/%lld", a->spec.box,
-                              (long long)json_integer_value(field(event, "id")));
+    if (box == NULL) {
+        a->trouble = "the server gave no sandbox";
+        return;
+    }
+    a->path = dup_command_path(box, json_integer_value(field(event, "id")));
     a->input = attach_input_new(&a->spec, a->path);
 }
 
@@ -93,7 +112,11 @@ on_event(const SseEvent *e, void *data)
     static const struct {
         const char *name;
         void (*take)(Attach *a, const Json *event);
-    } kinds[] = {{"output", take_output}, {"started", take_started}, {"gap", take_gap}, {"end", take_end}};
+    } kinds[] = {{"output", take_output},
+                 {"sandbox", take_sandbox},
+                 {"started", take_started},
+                 {"gap", take_gap},
+                 {"end", take_end}};
     Attach *a = data;
 
     if (a->ended || a->trouble != NULL)
@@ -128,7 +151,9 @@ static void
 connect_once(Attach *a, RemoteReply *ret_reply)
 {
     g_autoptr(SseDecoder) decoder = sse_decoder_new(EVENT_MAX, on_event, a);
-    g_autofree char *start = g_strdup_printf("/api/v1/sandboxes/%s/commands", a->spec.box);
+    g_autofree char *start = a->spec.create != NULL
+                                 ? g_strdup("/api/v1/sandboxes")
+                                 : g_strdup_printf("/api/v1/sandboxes/%s/commands", a->spec.box);
     g_autofree char *follow = a->path != NULL ? g_strconcat(a->path, "/output", NULL) : NULL;
     g_autofree char *last = g_strconcat("Last-Event-ID: ", a->last_id, NULL);
     const char *const headers[] = {"Accept: text/event-stream", a->last_id[0] != '\0' ? last : NULL, NULL};
@@ -138,7 +163,7 @@ connect_once(Attach *a, RemoteReply *ret_reply)
     call.method = follow != NULL ? "GET" : "POST";
     call.path = follow != NULL ? follow : start;
     call.headers = headers;
-    call.body = follow != NULL ? NULL : a->spec.command;
+    call.body = follow != NULL ? NULL : a->spec.create != NULL ? a->spec.create : a->spec.command;
     call.stall_ms = SILENCE_MS;
     call.data = on_data;
     call.ctx = a;
@@ -177,12 +202,12 @@ keep_connected(Attach *a)
 }
 
 ExitCode
-attach_run(const AttachSpec *spec, int *ret_exit)
+attach_run(const AttachSpec *spec, int *ret_exit, char **ret_made)
 {
     Attach a = {.spec = *spec};
 
-    if (spec->command == NULL) {
-        a.path = g_strdup_printf("/api/v1/sandboxes/%s/commands/%lld", spec->box, (long long)spec->number);
+    if (spec->command == NULL && spec->create == NULL) {
+        a.path = dup_command_path(spec->box, spec->number);
         a.input = attach_input_new(spec, a.path);
     }
     ExitCode code = keep_connected(&a);
@@ -193,5 +218,8 @@ attach_run(const AttachSpec *spec, int *ret_exit)
         out_notice(cli_out(spec->cli), "left; the command goes on");
     g_free(a.path);
     *ret_exit = a.ended ? a.exit_code : 0;
+    if (ret_made != NULL)
+        *ret_made = g_steal_pointer(&a.made);
+    g_free(a.made);
     return code;
 }

@@ -9,8 +9,9 @@
 typedef struct AttachSpec {
     Cli *cli;
     Remote *remote;
-    const char *box;     /* its id */
-    const Json *command; /* to start; NULL: `number` is followed */
+    const char *box;     /* its id; NULL: `create` makes it */
+    const Json *create;  /* a box, with the command in it */
+    const Json *command; /* to start; NULL: `number` is followed, or it is in `create` */
     gint64 number;
     bool input;    /* pass standard input on */
     bool terminal; /* and ours is one */
@@ -18,5 +19,6 @@ typedef struct AttachSpec {
 } AttachSpec;
 
 /* Until the command ends or Ctrl-P Ctrl-Q is typed at its terminal.  EXIT_CODE_OK with
- * *ret_exit: what a shell would say of its end, 0 after a detach. */
-ExitCode attach_run(const AttachSpec *spec, int *ret_exit);
+ * *ret_exit: what a shell would say of its end, 0 after a detach.  *ret_made, also after a failure:
+ * the id of a box that was made, the caller's; NULL: none. */
+ExitCode attach_run(const AttachSpec *spec, int *ret_exit, char **ret_made);

@@ -15,8 +15,9 @@ box_path(const char *id, const char *rest)
     return g_strconcat("/api/v1/sandboxes/", escaped, rest, NULL);
 }
 
-ExitCode
-box_make(Cli *cli, Remote *remote, Json **ret_box, char **ret_id)
+/* With the command in it, if there is one. */
+static ExitCode
+create(Cli *cli, Remote *remote, const Json *command, Json **ret_box, char **ret_id)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(Json) body = box_spec_body(cli, &error);
@@ -24,6 +25,8 @@ box_make(Cli *cli, Remote *remote, Json **ret_box, char **ret_id)
 
     if (body == NULL)
         return cli_fail(cli, EXIT_CODE_USAGE, "%s", error->message);
+    if (command != NULL)
+        json_object_set_new(body, "command", json_deep_copy(command));
     ExitCode code = remote_call(remote, "POST", "/api/v1/sandboxes", body, &box);
     if (code != EXIT_CODE_OK)
         return code;
@@ -35,8 +38,15 @@ box_make(Cli *cli, Remote *remote, Json **ret_box, char **ret_id)
     return EXIT_CODE_OK;
 }
 
-void
-box_remove_quietly(Cli *cli, const char *id)
+ExitCode
+box_make(Cli *cli, Remote *remote, Json **ret_box, char **ret_id)
+{
+    return create(cli, remote, NULL, ret_box, ret_id);
+}
+
+/* Also after remote_cancel(), so the server is opened anew. */
+static void
+remove_quietly(Cli *cli, const char *id)
 {
     g_autoptr(Remote) remote = NULL;
     g_autofree char *path = box_path(id, "");
@@ -91,23 +101,62 @@ exec_for_json(Cli *cli, Remote *remote, const char *id, Json *body)
     return (ExitCode)json_integer_value(json_object_get(end, "exit_code"));
 }
 
-static ExitCode
-exec_attached(Cli *cli, Remote *remote, const char *id, Json *body, bool input, bool terminal)
+typedef struct Streams {
+    bool input, terminal;
+} Streams;
+
+/* What the options say. */
+static bool
+read_streams(Cli *cli, Streams *ret_streams)
 {
+    *ret_streams = (Streams){.input = cli_option(cli, "interactive") != NULL,
+                             .terminal = cli_option(cli, "tty") != NULL};
+    return !ret_streams->terminal || !ret_streams->input || isatty(STDIN_FILENO) == 1;
+}
+
+/* In the box `id`, or in a new one that goes with it. */
+static ExitCode
+exec_attached(Cli *cli, Remote *remote, const char *id, Json *body, Streams streams)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Json) create = id == NULL ? box_spec_body(cli, &error) : NULL;
+    g_autofree char *made = NULL;
     int exit_code = 0;
 
-    if (terminal)
+    if (error != NULL)
+        return cli_fail(cli, EXIT_CODE_USAGE, "%s", error->message);
+    if (streams.terminal)
         add_terminal(body);
-    if (input)
+    if (streams.input)
         json_object_set_new(body, "stdin", json_true());
+    if (create != NULL)
+        json_object_set(create, "command", body);
     ExitCode code = attach_run(&(AttachSpec){.cli = cli,
                                              .remote = remote,
                                              .box = id,
-                                             .command = body,
-                                             .input = input,
-                                             .terminal = terminal && input},
-                               &exit_code);
+                                             .create = create,
+                                             .command = create == NULL ? body : NULL,
+                                             .input = streams.input,
+                                             .terminal = streams.terminal && streams.input},
+                               &exit_code, &made);
+    if (made != NULL)
+        remove_quietly(cli, made);
     return code != EXIT_CODE_OK ? code : (ExitCode)exit_code;
+}
+
+/* The answer comes at its end; by then the box is known, whatever becomes of us. */
+static ExitCode
+run_for_json(Cli *cli, Remote *remote, Json *body)
+{
+    g_autoptr(Json) box = NULL;
+    g_autofree char *id = NULL;
+    ExitCode code = box_make(cli, remote, &box, &id);
+
+    if (code != EXIT_CODE_OK)
+        return code;
+    code = exec_for_json(cli, remote, id, body);
+    remove_quietly(cli, id);
+    return code;
 }
 
 ExitCode
@@ -115,16 +164,15 @@ box_exec(Cli *cli, Remote *remote, const char *id, const char *const *words, gui
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(Json) body = command_spec_body(cli, words, n, &error);
-    bool terminal = cli_option(cli, "tty") != NULL;
-    bool input = cli_option(cli, "interactive") != NULL;
+    Streams streams;
 
     if (body == NULL)
         return cli_fail(cli, EXIT_CODE_USAGE, "%s", error->message);
-    if (terminal && input && isatty(STDIN_FILENO) != 1)
+    if (!read_streams(cli, &streams))
         return cli_fail(cli, EXIT_CODE_USAGE, "standard input is no terminal: leave -t out");
-    if (out_format(cli_out(cli)) == OUT_JSON)
-        return exec_for_json(cli, remote, id, body);
-    return exec_attached(cli, remote, id, body, input, terminal);
+    if (out_format(cli_out(cli)) != OUT_JSON)
+        return exec_attached(cli, remote, id, body, streams);
+    return id != NULL ? exec_for_json(cli, remote, id, body) : run_for_json(cli, remote, body);
 }
 
 ExitCode
@@ -135,5 +183,23 @@ box_exec_terminal(Cli *cli, Remote *remote, const char *id, const char *const *w
 
     if (body == NULL)
         return cli_fail(cli, EXIT_CODE_USAGE, "%s", error->message);
-    return exec_attached(cli, remote, id, body, true, true);
+    return exec_attached(cli, remote, id, body, (Streams){.input = true, .terminal = true});
+}
+
+ExitCode
+box_run_detached(Cli *cli, Remote *remote, const char *const *words, guint n)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Json) body = command_spec_body(cli, words, n, &error);
+    g_autoptr(Json) box = NULL;
+    g_autofree char *id = NULL;
+
+    if (body == NULL)
+        return cli_fail(cli, EXIT_CODE_USAGE, "%s", error->message);
+    ExitCode code = create(cli, remote, body, &box, &id);
+    if (code != EXIT_CODE_OK)
+        return code;
+    out_json(cli_out(cli), box);
+    out_text(cli_out(cli), OUT_PLAIN, "%s\n", id);
+    return EXIT_CODE_OK;
 }

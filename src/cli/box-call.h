@@ -9,14 +9,15 @@
 /* "/api/v1/sandboxes/ID" + rest; the id is escaped. */
 char *box_path(const char *id, const char *rest);
 
-/* Opens the server and makes a box from the options.  The id is the caller's. */
+/* Makes a box from the options.  The id is the caller's. */
 ExitCode box_make(Cli *cli, Remote *remote, Json **ret_box, char **ret_id);
-/* Ends a box without a word; also after remote_cancel(), for which it opens the server anew. */
-void box_remove_quietly(Cli *cli, const char *id);
 
 /* Runs a command there with the terminal, input and output of ours.  What it ended with is what
- * we end with. */
+ * we end with.  Without an id in a box made from the options, which goes with the command. */
 ExitCode box_exec(Cli *cli, Remote *remote, const char *id, const char *const *words, guint n);
 
 /* The same at our terminal, whatever the options say. */
 ExitCode box_exec_terminal(Cli *cli, Remote *remote, const char *id, const char *const *words, guint n);
+
+/* Starts it in a box made from the options, prints the box and leaves it. */
+ExitCode box_run_detached(Cli *cli, Remote *remote, const char *const *words, guint n);

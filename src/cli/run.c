@@ -6,43 +6,17 @@
 #include "cli/commands.h"
 
 static ExitCode
-run_detached(Cli *cli, Remote *remote, const char *id, const Json *box, const char *const *words, guint n)
-{
-    g_autoptr(GError) error = NULL;
-    g_autoptr(Json) body = command_spec_body(cli, words, n, &error);
-    g_autofree char *path = box_path(id, "/commands");
-
-    if (body == NULL)
-        return cli_fail(cli, EXIT_CODE_USAGE, "%s", error->message);
-    ExitCode code = remote_call(remote, "POST", path, body, NULL);
-    if (code != EXIT_CODE_OK)
-        return code;
-    out_json(cli_out(cli), box);
-    out_text(cli_out(cli), OUT_PLAIN, "%s\n", id);
-    return EXIT_CODE_OK;
-}
-
-static ExitCode
 run(Cli *cli)
 {
     g_autoptr(Remote) remote = NULL;
-    g_autoptr(Json) box = NULL;
-    g_autofree char *id = NULL;
-    bool detached = cli_option(cli, "detach") != NULL;
     ExitCode code = remote_open(cli, &remote);
 
     signal(SIGPIPE, SIG_IGN);
-    if (code == EXIT_CODE_OK)
-        code = box_make(cli, remote, &box, &id);
     if (code != EXIT_CODE_OK)
         return code;
-    if (detached)
-        code = run_detached(cli, remote, id, box, cli_args(cli), cli_n_args(cli));
-    else
-        code = box_exec(cli, remote, id, cli_args(cli), cli_n_args(cli));
-    if (!detached || code != EXIT_CODE_OK)
-        box_remove_quietly(cli, id);
-    return code;
+    if (cli_option(cli, "detach") != NULL)
+        return box_run_detached(cli, remote, cli_args(cli), cli_n_args(cli));
+    return box_exec(cli, remote, NULL, cli_args(cli), cli_n_args(cli));
 }
 
 static const CliOption options[] = {

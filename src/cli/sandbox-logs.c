@@ -72,7 +72,7 @@ run(Cli *cli)
     if (cli_option(cli, "follow") != NULL)
         return attach_run(
             &(AttachSpec){.cli = cli, .remote = remote, .box = id, .number = number, .watch = true},
-            &exit_code);
+            &exit_code, NULL);
     code = print_stream(remote, id, number, "stdout", STDOUT_FILENO);
     return code == EXIT_CODE_OK ? print_stream(remote, id, number, "stderr", STDERR_FILENO) : code;
 }

@@ -15,8 +15,6 @@ static ExitCode
 run(Cli *cli)
 {
     g_autoptr(Remote) remote = NULL;
-    g_autoptr(Json) box = NULL;
-    g_autofree char *made = NULL;
     const char *id = cli_n_args(cli) > 0 ? cli_args(cli)[0] : NULL;
     ExitCode code = remote_open(cli, &remote);
 
@@ -24,14 +22,9 @@ run(Cli *cli)
     if (code == EXIT_CODE_OK && isatty(STDIN_FILENO) != 1)
         return cli_fail(cli, EXIT_CODE_USAGE,
                         "a shell needs a terminal: 'coop run -i -- sh' reads commands from standard input");
-    if (code == EXIT_CODE_OK && id == NULL)
-        code = box_make(cli, remote, &box, &made);
     if (code != EXIT_CODE_OK)
         return code;
-    code = box_exec_terminal(cli, remote, id != NULL ? id : made, shell_words, G_N_ELEMENTS(shell_words));
-    if (made != NULL)
-        box_remove_quietly(cli, made);
-    return code;
+    return box_exec_terminal(cli, remote, id, shell_words, G_N_ELEMENTS(shell_words));
 }
 
 static const CliOption options[] = {

@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import pty
+import re
 import select
 import signal
 import subprocess
@@ -61,6 +62,47 @@ def test_run_with_everything(boxes, cli):
     assert told['stdout'] == 'x\n' and told['end']['exit_code'] == 2
     assert cli('run', '--timeout', '1s', '--', 'sleep', '100', code=124).stdout == b''
     assert b"'--memry'" in cli('run', '--memry', '1', '--', 'true', code=2).stderr
+
+
+def posts(boxes):
+    """How often each route was asked to do something."""
+    said = boxes.ask('GET', '/metrics').body.decode()
+    counts = {}
+    for route, n in re.findall(r'coop_http_requests_total\{method="POST",route="([^"]+)",[^}]*\} (\d+)', said):
+        counts[route] = counts.get(route, 0) + int(n)
+    return counts
+
+
+@pytest.mark.parametrize('flag, line, given, out', [
+    ('--rm', 'echo x; cat', b'y\n', b'x\n'), ('-i', 'echo x; cat', b'y\n', b'x\ny\n'), ('-t', 'echo x', b'', b'x\r\n')])
+def test_run_is_one_request(boxes, cli, flag, line, given, out):
+    before, boxes_before = posts(boxes), live(boxes)
+    assert cli('run', flag, '--', line, input=given).stdout == out
+    after = posts(boxes)
+    assert after['/api/v1/sandboxes'] == before['/api/v1/sandboxes'] + 1
+    assert after.get('/api/v1/sandboxes/{id}/commands') == before.get('/api/v1/sandboxes/{id}/commands')
+    assert live(boxes) == boxes_before
+
+
+def test_run_detached(boxes, cli):
+    before = posts(boxes)
+    made = cli('run', '-d', '--', 'echo x; sleep 1000').stdout.decode().strip()
+    assert made in live(boxes)
+    assert [c['command'] for c in boxes.get(f'/api/v1/sandboxes/{made}/commands')['commands']] == ['echo x; sleep 1000']
+    told = json.loads(cli('run', '-o', 'json', '-d', '--', 'true').stdout)
+    after = posts(boxes)
+    assert after['/api/v1/sandboxes'] == before.get('/api/v1/sandboxes', 0) + 2
+    assert after.get('/api/v1/sandboxes/{id}/commands') == before.get('/api/v1/sandboxes/{id}/commands')
+    cli('rm', made)
+    cli('rm', told['sandbox_id'])
+
+
+def test_a_run_that_is_refused_leaves_no_box(boxes, cli):
+    before = live(boxes)
+    assert b'no-such-template' in cli('run', '--template', 'no-such-template', '--', 'true', code=4).stderr
+    assert b'standard input is no terminal' in cli('run', '-it', '--', 'true', code=2, stdin=subprocess.DEVNULL).stderr
+    assert cli('run', '-u', 'x' * 100, '--', 'true', code=2).stderr
+    assert live(boxes) == before
 
 
 def test_options_after_the_command_are_the_commands(cli):
@@ -150,11 +192,12 @@ def test_what_is_not_there(cli):
         assert cli(*args, code=4).stderr.startswith(b'coop: ')
 
 
-def test_shell(boxes, box):
+@pytest.mark.parametrize('new', [False, True])
+def test_shell(boxes, box, new):
     pid, fd = pty.fork()
     if pid == 0:
         os.environ.update(boxes.environment())
-        os.execv(PROGRAM, command(boxes, 'shell', box))
+        os.execv(PROGRAM, command(boxes, 'shell', *([] if new else [box])))
     seen = b''
 
     def expect(text):
@@ -177,3 +220,4 @@ def test_shell(boxes, box):
             os.read(fd, 65536)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 5
     os.close(fd)
+    assert live(boxes) == {box}
