@@ -9,6 +9,7 @@
 #include "base/io.h"
 #include "base/path.h"
 #include "builder/build.h"
+#include "builder/inside.h"
 
 /* ---- files ---- */
 
@@ -52,12 +53,12 @@ write_file(int root_fd, const char *path, const char *content, guint mode, GErro
 bool
 step_files(Build *b, GError **error)
 {
-    autofd root_fd = open(BUILD_ROOT, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    autofd root_fd = inside_open_root(error);
     size_t i;
     Json *file;
 
     if (root_fd < 0)
-        return err_errno(error, "open the root");
+        return false;
     json_array_foreach(b->plan->files, i, file)
     {
         const char *path = json_string_value(json_object_get(file, "path"));
@@ -104,10 +105,14 @@ static bool
 find_account(const char *user, Account *ret_account, GError **error)
 {
     enum { FIELDS = 7, UID = 2, GID = 3, HOME = 5 };
-    g_autofree char *text = NULL;
+    autofd root_fd = inside_open_root(error);
+    gsize n;
+    g_autofree char *text = root_fd >= 0 ? inside_read(root_fd, "etc/passwd", &n) : NULL;
 
-    if (!g_file_get_contents(BUILD_ROOT "/etc/passwd", &text, NULL, NULL))
-        return err_set(error, ERR_INVALID, "the template has no /etc/passwd");
+    if (root_fd < 0)
+        return false;
+    if (text == NULL)
+        return err_set(error, ERR_INVALID, "the template has no /etc/passwd that is a file");
     g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
     for (guint i = 0; lines[i] != NULL; i++) {
         g_auto(GStrv) parts = g_strsplit(lines[i], ":", FIELDS);

@@ -14,35 +14,16 @@
 #include "base/path.h"
 #include "base/tree.h"
 #include "builder/build.h"
+#include "builder/inside.h"
 
 /* The end of a build: the root is cleaned of what only the build needed, checked, measured,
  * synced and renamed to its hash. */
 
-enum { HASH_LEN = 40, TREE_FILE_MAX = 64 * 1024 * 1024 };
+enum { HASH_LEN = 40 };
 
 #define CERTIFICATES_FOLDER "etc/ssl/certs"
 #define CERTIFICATES_NAME "ca-certificates.crt"
 #define CERTIFICATES CERTIFICATES_FOLDER "/" CERTIFICATES_NAME
-
-/* The tree is not ours: a link could lead to the host's files, a pipe never end.  NULL: there is no
- * such file, or none that is one. */
-static char *
-read_inside(int root_fd, const char *path, gsize *ret_n)
-{
-    autofd fd = open_beneath(root_fd, path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW, 0, NULL);
-    struct stat st;
-
-    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size > TREE_FILE_MAX)
-        return NULL;
-    g_autofree char *bytes = g_malloc((gsize)st.st_size + 1);
-    ssize_t n = io_read_full(fd, bytes, (size_t)st.st_size);
-
-    if (n < 0)
-        return NULL;
-    bytes[n] = '\0';
-    *ret_n = (gsize)n;
-    return g_steal_pointer(&bytes);
-}
 
 /* Places that boxes mount over; a link there would lead a mount astray. */
 static bool
@@ -62,62 +43,72 @@ check_places(int root_fd, GError **error)
 }
 
 static bool
-empty_folder(int root_fd, const char *name, GError **error)
+empty_folder(int root_fd, const char *path, GError **error)
 {
-    int fd = openat(root_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-    const struct dirent *entry;
+    g_autoptr(GPtrArray) names = inside_list(root_fd, path, NULL);
+    autofd fd = inside_open_folder(root_fd, path, NULL);
     bool ok = true;
 
-    if (dir == NULL) {
-        if (fd >= 0)
-            close(fd);
-        return true;
-    }
-    while (ok && (entry = readdir(dir)) != NULL) {
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-            ok = tree_remove(dirfd(dir), entry->d_name, error);
-    }
-    closedir(dir);
+    for (guint i = 0; ok && fd >= 0 && names != NULL && i < names->len; i++)
+        ok = tree_remove(fd, names->pdata[i], error);
     return ok;
 }
 
-/* Names and passwords of a private mirror are not for boxes. */
-static bool
-strip_sources(const char *path, GError **error)
-{
-    g_autofree char *text = NULL;
+/* ---- apt ---- */
 
-    if (!g_file_get_contents(path, &text, NULL, NULL))
+/* Names and passwords of a private mirror are not for boxes.  What a link leads to is read under
+ * another name in a box than here, so there is none. */
+static bool
+strip_sources(int root_fd, const char *folder, const char *name, GError **error)
+{
+    g_autofree char *path = g_build_filename(folder, name, NULL);
+    g_autoptr(GError) failure = NULL;
+    autofd fd = inside_open_folder(root_fd, folder, &failure);
+    struct stat st;
+    gsize n;
+
+    if (failure != NULL && err_kind(failure) != ERR_NOT_FOUND) {
+        g_propagate_error(error, g_steal_pointer(&failure));
+        return false;
+    }
+    if (fd < 0 || (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT))
         return true;
+    g_autofree char *text = inside_read(root_fd, path, &n);
+    if (text == NULL)
+        return err_set(error, ERR_INVALID, "'/%s' of the template is not a file", path);
     g_autoptr(GRegex) secret = g_regex_new("://[^/@\\s]+@", 0, 0, NULL);
     g_autofree char *clean = g_regex_replace_literal(secret, text, -1, 0, "://", 0, NULL);
-    if (strcmp(text, clean) == 0)
-        return true;
-    return g_file_set_contents_full(path, clean, -1, G_FILE_SET_CONTENTS_NONE, 0644, NULL) ||
-           err_errno(error, "write '%s'", path);
+    if (clean == NULL)
+        return err_set(error, ERR_INVALID, "'/%s' of the template is not text", path);
+    return strcmp(text, clean) == 0 || inside_write(root_fd, folder, name, clean, strlen(clean), 0644, error);
 }
 
 static bool
-clean_apt(GError **error)
+is_source(const char *name)
 {
-    static const char *const parts = BUILD_ROOT "/etc/apt/sources.list.d";
-    g_autoptr(GDir) dir = g_dir_open(parts, 0, NULL);
-    const char *name;
-    bool ok = strip_sources(BUILD_ROOT "/etc/apt/sources.list", error);
+    return g_str_has_suffix(name, ".list") || g_str_has_suffix(name, ".sources");
+}
 
-    while (ok && dir != NULL && (name = g_dir_read_name(dir)) != NULL) {
-        g_autofree char *path = g_build_filename(parts, name, NULL);
+static bool
+clean_apt(int root_fd, GError **error)
+{
+    static const char *const parts = "etc/apt/sources.list.d";
+    g_autoptr(GPtrArray) names = inside_list(root_fd, parts, error);
+    bool ok = names != NULL && strip_sources(root_fd, "etc/apt", "sources.list", error);
 
-        ok = strip_sources(path, error);
-    }
-    /* The host's proxies. */
-    (void)unlink(BUILD_ROOT "/etc/apt/apt.conf.d/99mmdebstrap");
+    for (guint i = 0; ok && i < names->len; i++)
+        ok = !is_source(names->pdata[i]) || strip_sources(root_fd, parts, names->pdata[i], error);
+    autofd conf_fd = inside_open_folder(root_fd, "etc/apt/apt.conf.d", NULL);
+
+    if (conf_fd >= 0)
+        (void)unlinkat(conf_fd, "99mmdebstrap", 0); /* the host's proxies */
     return ok;
 }
 
+/* ---- what boxes need ---- */
+
 static bool
-put_sudo(Build *b, GError **error)
+put_sudo(Build *b, int root_fd, GError **error)
 {
     g_autofree char *path = g_strdup_printf("/proc/self/fd/%d", b->sudo_fd);
     g_autofree char *bytes = NULL;
@@ -127,28 +118,20 @@ put_sudo(Build *b, GError **error)
         return true;
     if (!g_file_get_contents(path, &bytes, &n, NULL))
         return err_set(error, ERR_UNAVAILABLE, "'%s' cannot be read", b->plan->sudo);
-    return g_file_set_contents_full(BUILD_ROOT "/usr/bin/sudo", bytes, (gssize)n, G_FILE_SET_CONTENTS_NONE,
-                                    0755, NULL) ||
-           err_errno(error, "write '/usr/bin/sudo'");
+    return inside_write(root_fd, "usr/bin", "sudo", bytes, n, 0755, error);
 }
 
-/* -1 with an error. */
-static int
-open_certificates_folder(int root_fd, GError **error)
+static bool
+make_certificates_folder(int root_fd, GError **error)
 {
-    if (mkdirat(root_fd, "etc/ssl", 0755) < 0 && errno != EEXIST) {
-        err_errno(error, "make '/etc/ssl'");
-        return -1;
-    }
-    autofd ssl_fd = open_beneath(root_fd, "etc/ssl", O_RDONLY | O_DIRECTORY, 0, error);
+    if (mkdirat(root_fd, "etc/ssl", 0755) < 0 && errno != EEXIST)
+        return err_errno(error, "make '/etc/ssl'");
+    autofd ssl_fd = inside_open_folder(root_fd, "etc/ssl", error);
 
     if (ssl_fd < 0)
-        return -1;
-    if (mkdirat(ssl_fd, "certs", 0755) < 0 && errno != EEXIST) {
-        err_errno(error, "make '/" CERTIFICATES_FOLDER "'");
-        return -1;
-    }
-    return open_beneath(root_fd, CERTIFICATES_FOLDER, O_RDONLY | O_DIRECTORY, 0, error);
+        return false;
+    return mkdirat(ssl_fd, "certs", 0755) == 0 || errno == EEXIST ||
+           err_errno(error, "make '/" CERTIFICATES_FOLDER "'");
 }
 
 /* A box trusts what the host trusts: behind a company's proxy nothing else would work. */
@@ -160,29 +143,20 @@ put_certificates(int root_fd, GError **error)
 
     if (!g_file_get_contents("/" CERTIFICATES, &bytes, &n, NULL))
         return true;
-    g_autofree char *before = read_inside(root_fd, CERTIFICATES, &had);
+    g_autofree char *before = inside_read(root_fd, CERTIFICATES, &had);
     if (before != NULL && n == had && memcmp(bytes, before, n) == 0)
         return true;
-    autofd folder_fd = open_certificates_folder(root_fd, error);
-
-    if (folder_fd < 0 || !tree_remove(folder_fd, CERTIFICATES_NAME, error))
-        return false;
-    autofd fd = openat(folder_fd, CERTIFICATES_NAME, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-
-    return (fd >= 0 && io_write_all(fd, bytes, n) && fchmod(fd, 0644) == 0) ||
-           err_errno(error, "write '/%s'", CERTIFICATES);
+    return make_certificates_folder(root_fd, error) &&
+           inside_write(root_fd, CERTIFICATES_FOLDER, CERTIFICATES_NAME, bytes, n, 0644, error);
 }
 
 static bool
-clean(Build *b, GError **error)
+clean(Build *b, int root_fd, GError **error)
 {
     static const char *const folders[] = {"dev",           "run",     "tmp",      "var/lib/apt/lists",
                                           "var/cache/apt", "var/log", "root/.npm"};
-    autofd root_fd = open(BUILD_ROOT, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-    if (root_fd < 0)
-        return err_errno(error, "open the root");
-    if (!check_places(root_fd, error) || !clean_apt(error) || !put_sudo(b, error) ||
+    if (!check_places(root_fd, error) || !clean_apt(root_fd, error) || !put_sudo(b, root_fd, error) ||
         !put_certificates(root_fd, error))
         return false;
     for (size_t i = 0; i < G_N_ELEMENTS(folders); i++) {
@@ -200,7 +174,7 @@ static void
 add_dpkg(int root_fd, GPtrArray *manifest)
 {
     gsize n;
-    g_autofree char *text = read_inside(root_fd, "var/lib/dpkg/status", &n);
+    g_autofree char *text = inside_read(root_fd, "var/lib/dpkg/status", &n);
     g_autofree char *package = NULL;
 
     if (text == NULL)
@@ -218,35 +192,34 @@ add_dpkg(int root_fd, GPtrArray *manifest)
 
 /* Names that carry their version, as pip's do, and what the checks said. */
 static void
-add_others(Build *b, GPtrArray *manifest)
+add_others(Build *b, int root_fd, GPtrArray *manifest)
 {
+    static const char *const place = "usr/local/lib";
     g_autofree char *versions = json_encode(b->versions);
-    g_autoptr(GDir) libs = g_dir_open(BUILD_ROOT "/usr/local/lib", 0, NULL);
-    const char *lib;
+    g_autoptr(GPtrArray) libs = inside_list(root_fd, place, NULL);
 
     g_ptr_array_add(manifest, g_strdup(versions));
-    while (libs != NULL && (lib = g_dir_read_name(libs)) != NULL) {
-        g_autofree char *path = g_build_filename(BUILD_ROOT "/usr/local/lib", lib, "dist-packages", NULL);
-        g_autoptr(GDir) dir = g_dir_open(path, 0, NULL);
-        const char *name;
+    for (guint i = 0; libs != NULL && i < libs->len; i++) {
+        g_autofree char *path = g_build_filename(place, libs->pdata[i], "dist-packages", NULL);
+        g_autoptr(GPtrArray) names = inside_list(root_fd, path, NULL);
 
-        while (dir != NULL && (name = g_dir_read_name(dir)) != NULL)
-            g_ptr_array_add(manifest, g_strdup_printf("pip %s", name));
+        for (guint k = 0; names != NULL && k < names->len; k++)
+            g_ptr_array_add(manifest, g_strdup_printf("pip %s", (const char *)names->pdata[k]));
     }
 }
 
 static void
-add_npm(GPtrArray *manifest)
+add_npm(int root_fd, GPtrArray *manifest)
 {
-    static const char *const modules = BUILD_ROOT "/usr/local/lib/node_modules";
-    g_autoptr(GDir) dir = g_dir_open(modules, 0, NULL);
-    const char *name;
+    static const char *const modules = "usr/local/lib/node_modules";
+    g_autoptr(GPtrArray) names = inside_list(root_fd, modules, NULL);
 
-    while (dir != NULL && (name = g_dir_read_name(dir)) != NULL) {
-        g_autofree char *path = g_build_filename(modules, name, "package.json", NULL);
-        g_autofree char *text = NULL;
+    for (guint i = 0; names != NULL && i < names->len; i++) {
+        g_autofree char *path = g_build_filename(modules, names->pdata[i], "package.json", NULL);
+        gsize n;
+        g_autofree char *text = inside_read(root_fd, path, &n);
 
-        if (g_file_get_contents(path, &text, NULL, NULL))
+        if (text != NULL)
             g_ptr_array_add(manifest, g_compute_checksum_for_string(G_CHECKSUM_SHA256, text, -1));
     }
 }
@@ -255,7 +228,7 @@ static void
 add_certificates(int root_fd, GPtrArray *manifest)
 {
     gsize n;
-    g_autofree char *text = read_inside(root_fd, CERTIFICATES, &n);
+    g_autofree char *text = inside_read(root_fd, CERTIFICATES, &n);
 
     if (text != NULL)
         g_ptr_array_add(manifest, g_compute_checksum_for_string(G_CHECKSUM_SHA256, text, -1));
@@ -268,15 +241,14 @@ by_text(gconstpointer a, gconstpointer b)
 }
 
 static char *
-layer_hash(Build *b)
+layer_hash(Build *b, int root_fd)
 {
     g_autoptr(GPtrArray) manifest = g_ptr_array_new_with_free_func(g_free);
     g_autoptr(GChecksum) sum = g_checksum_new(G_CHECKSUM_SHA256);
-    autofd root_fd = open(BUILD_ROOT, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
     add_dpkg(root_fd, manifest);
-    add_others(b, manifest);
-    add_npm(manifest);
+    add_others(b, root_fd, manifest);
+    add_npm(root_fd, manifest);
     add_certificates(root_fd, manifest);
     /* What was copied has no version. */
     if (b->plan->root != NULL && strcmp(b->plan->root, "debian") != 0)
@@ -320,14 +292,16 @@ keep(Build *b, const char *hash, guint64 size, GError **error)
 bool
 step_finish(Build *b, GError **error)
 {
+    autofd root_fd = inside_open_root(error);
     guint64 size;
 
     report_step(&b->report, "finish", 95, 99);
-    if (!clean(b, error))
+    if (root_fd < 0 || !clean(b, root_fd, error))
         return false;
-    g_autofree char *hash = layer_hash(b);
+    g_autofree char *hash = layer_hash(b, root_fd);
     g_autofree char *root = g_build_filename(b->plan->work, "root", NULL);
 
+    close(g_steal_fd(&root_fd)); /* it would hold the mount */
     return build_unmount_root(b, error) && tree_size(b->store_fd, root, &size, error) &&
            keep(b, hash, size, error);
 }

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Templates: built, joined, interrupted, updated and removed, by a real server and its builder."""
+import contextlib
 import json
 import os
 import pathlib
@@ -157,6 +158,48 @@ def test_certificates_are_a_file(start, builder, plant):
     assert not made.is_symlink() and made.read_bytes() == ours.read_bytes()
 
 
+PLANTS = {
+    'sudo': 'rm -rf /usr/bin; ln -s {there} /usr/bin',
+    'sources': 'mkdir -p /etc/apt; ln -s {there}/sources.list /etc/apt/sources.list',
+    'parts': 'mkdir -p /etc/apt; ln -s {there}/parts /etc/apt/sources.list.d',
+    'part': 'mkdir -p /etc/apt/sources.list.d; ln -s {there}/parts/a.list /etc/apt/sources.list.d/a.list',
+    'conf': 'mkdir -p /etc/apt; ln -s {there} /etc/apt/apt.conf.d',
+    'lists': 'mkdir -p /var/lib; ln -s {there} /var/lib/apt',
+    'npm': 'mkdir -p /usr/local/lib/node_modules/x; mkfifo /usr/local/lib/node_modules/x/package.json',
+    'passwd': 'rm /etc/passwd; ln -s {there}/passwd /etc/passwd',
+}
+FOUND = {'sudo': 'leads out of', 'sources': 'is not a file', 'parts': 'leads out of', 'part': 'is not a file',
+         'passwd': 'no /etc/passwd'}
+
+
+@pytest.fixture
+def host_folder(builder):
+    """Files of the host that the builder may change."""
+    with tempfile.TemporaryDirectory(prefix='coop-host-', dir='/var/tmp') as folder:
+        there = pathlib.Path(folder)
+        for name in ('sources.list', 'parts/a.list', '99mmdebstrap', 'lists/precious', 'sudo', 'passwd'):
+            (there / name).parent.mkdir(exist_ok=True)
+            (there / name).write_text('deb http://me:secret@mirror/ x y\n')
+        (there / 'passwd').write_text('user:x:1000:1000::/:/bin/sh\n')
+        for path in [there, *there.rglob('*')]:
+            path.chmod(0o777)
+            if os.geteuid() == 0:
+                os.chown(path, builder.uid, builder.gid)
+        yield there
+
+
+@pytest.mark.parametrize('plant', PLANTS)
+def test_links_lead_to_no_file_of_the_host(start, host_folder, plant):
+    """The end of a build works on a tree that packages and commands have written."""
+    line = PLANTS[plant].format(there=host_folder)
+    before = {p: p.read_bytes() for p in host_folder.rglob('*') if p.is_file()}
+    more = 'user: user\nverify: {"echo x": x}\n' if plant == 'passwd' else ''
+    server = start({'odd': f'from: tiny\nsudo: true\ncommands: ["{line}"]\n{more}'})
+    event, shown = server.build('odd')
+    assert {p: p.read_bytes() for p in host_folder.rglob('*') if p.is_file()} == before
+    assert (event == 'failed' and FOUND[plant] in shown['message']) if plant in FOUND else event == 'done', shown
+
+
 def test_two_builds_join(start):
     server = start({'slow': SLOW})
     results = []
@@ -186,7 +229,8 @@ def test_builder_killed(start, builder, step):
         if p['step'] == step and not killed:
             killed.extend(server.builders())
             for pid in killed:
-                os.kill(pid, signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):  # its last step was shorter than our look
+                    os.kill(pid, signal.SIGKILL)
 
     name = 'slow' if step == 'commands' else 'tiny'
     event, _ = server.build(name, on_progress=on_progress)
