@@ -186,6 +186,15 @@ find_free(const Devices *devices)
     return -1;
 }
 
+/* Boxes that come meanwhile take the first. */
+static int
+find_last_free(const Devices *devices)
+{
+    const uint8_t *at = memrchr(devices->state, PLACE_FREE, DEVICE_PLACES);
+
+    return at != NULL ? (int)(at - devices->state) : find_free(devices);
+}
+
 DeviceLease
 devices_take(Devices *devices)
 {
@@ -301,7 +310,7 @@ start_trimmers(Devices *devices)
     Trimmer *trimmer;
     int place = -1;
 
-    while ((trimmer = idle_trimmer(devices)) != NULL && (place = find_free(devices)) >= 0) {
+    while ((trimmer = idle_trimmer(devices)) != NULL && (place = find_last_free(devices)) >= 0) {
         if (!trimmer_start(trimmer, place))
             return false;
     }
