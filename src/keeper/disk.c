@@ -16,13 +16,20 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/failpoint.h"
 #include "base/log.h"
 #include "keeper/folder.h"
 #include "keeper/fork.h"
 #include "wire/channel.h"
 
-enum { RUNNING_MAX = 4, KEEP_MAX = 5, END_MS = 1000 };
+enum {
+    RUNNING_MAX = 4,
+    KEEP_MAX = 5,
+    END_MS = 1000,
+    RETRY_US = 50 * 1000, /* after there was no process, or no descriptor, for a helper */
+    TRIES_MAX = 40,       /* of one that makes a disk */
+};
 
 typedef struct Job {
     struct Job *next;
@@ -33,6 +40,7 @@ typedef struct Job {
     int image_fd; /* end: given back last */
     int pidfd;    /* -1: waiting */
     int socket;
+    unsigned tries; /* that failed */
     bool told;
     DeviceOutcome outcome; /* make: of the device it was lent */
     Watch result_watch, end_watch;
@@ -53,6 +61,7 @@ struct Disks {
     DiskShape shape;
     uint32_t want;
     bool pool_failed; /* the last one for the pool could not be made */
+    int64_t retry_us; /* INT64_MAX: no job waits for that */
 };
 
 typedef struct JobResult {
@@ -70,6 +79,7 @@ disks_new(const DisksSpec *spec)
     Disks *disks = g_new0(Disks, 1);
 
     disks->spec = *spec;
+    disks->retry_us = INT64_MAX;
     return disks;
 }
 
@@ -213,6 +223,15 @@ pool_job_done(Disks *disks, const Job *job, int error, DiskFds fds)
     disks->n_ready++;
 }
 
+static void
+tell_done(Disks *disks, const Job *job, int error, DiskFds fds)
+{
+    if (job->box[0] == '\0')
+        pool_job_done(disks, job, error, fds);
+    else
+        disks->spec.on_done(disks->spec.ctx, job->kind, job->box, error, fds);
+}
+
 /* What it found; nothing, when it has ended without a word. */
 static void
 take_result(Job *job)
@@ -237,10 +256,7 @@ take_result(Job *job)
         job->work.device.place = -1;
     }
 
-    if (job->box[0] == '\0')
-        pool_job_done(disks, job, result.error, made);
-    else
-        disks->spec.on_done(disks->spec.ctx, job->kind, job->box, result.error, made);
+    tell_done(disks, job, result.error, made);
 }
 
 static void
@@ -250,11 +266,21 @@ on_result(void *ctx, uint32_t events)
 }
 
 static void
+job_remove(Disks *disks, Job *job)
+{
+    Job **at = &disks->jobs;
+
+    while (*at != job)
+        at = &(*at)->next;
+    *at = job->next;
+    job_free(job);
+}
+
+static void
 on_helper_end(void *ctx, uint32_t events)
 {
     Job *job = ctx;
     Disks *disks = job->disks;
-    Job **at = &disks->jobs;
 
     loop_remove(disks->spec.loop, &job->end_watch);
     (void)fork_reap(job->pidfd);
@@ -262,10 +288,7 @@ on_helper_end(void *ctx, uint32_t events)
     if (!job->told)
         take_result(job);
     devices_settle(disks->spec.devices, job->work.device.place, job->outcome);
-    while (*at != job)
-        at = &(*at)->next;
-    *at = job->next;
-    job_free(job);
+    job_remove(disks, job);
     start_jobs(disks);
 }
 
@@ -324,15 +347,42 @@ next_waiting(Disks *disks)
 }
 
 static void
+give_up(Disks *disks, Job *job, int error)
+{
+    log_warn("keeper", "no helper for a disk", log_str("error", g_strerror(error)));
+    tell_done(disks, job, error, no_fds);
+    job_remove(disks, job);
+}
+
+static void
 start_jobs(Disks *disks)
 {
     Job *job;
 
+    disks->retry_us = INT64_MAX;
     while (disks->n_running < RUNNING_MAX && (job = next_waiting(disks)) != NULL) {
-        /* No process, no memory: the next end of a helper, or the next request, tries again. */
-        if (!job_start(disks, job))
+        if (!job_start(disks, job)) {
+            job->tries++;
+            disks->retry_us = clock_mono_us() + RETRY_US;
             return;
+        }
     }
+}
+
+int64_t
+disks_due_us(const Disks *disks)
+{
+    return disks->retry_us;
+}
+
+void
+disks_retry(Disks *disks)
+{
+    Job *job = next_waiting(disks);
+
+    if (job != NULL && job->kind == DISK_JOB_MAKE && job->tries >= TRIES_MAX)
+        give_up(disks, job, EAGAIN);
+    start_jobs(disks);
 }
 
 bool

@@ -59,5 +59,9 @@ bool disks_in_folder(const Disks *disks, DiskShape shape);
 void disks_sweep(Disks *disks);
 /* Of a box that is no more. */
 bool disks_forget(Disks *disks, const char *box);
+/* When disks_retry() has something to do: a helper could not be started.  A disk that cannot be made
+ * is given up after a while with the errno; one that is to end is tried for as long as it takes. */
+int64_t disks_due_us(const Disks *disks);
+void disks_retry(Disks *disks);
 /* Whether a helper works: files without a meaning yet are its. */
 bool disks_busy(const Disks *disks);

@@ -366,7 +366,7 @@ next_timeout_ms(const Keeper *keeper, int64_t due_us)
     int64_t look_us = MIN(storage_due_us(keeper->storage), folder_watch_due_us(keeper->folders));
 
     due_us = MIN(MIN(due_us, devices_due_us(keeper->devices)), MIN(refill_us, look_us));
-    due_us = MIN(due_us, holds_due_us(keeper->holds));
+    due_us = MIN(due_us, MIN(holds_due_us(keeper->holds), disks_due_us(keeper->disks)));
     for (const Box *box = keeper->boxes; box != NULL; box = box->next) {
         if (box->state != BOX_RUNNING && box->deadline_us < due_us)
             due_us = box->deadline_us;
@@ -377,6 +377,13 @@ next_timeout_ms(const Keeper *keeper, int64_t due_us)
 }
 
 static void
+retry_disks(Keeper *keeper)
+{
+    if (keeper_mono_us() >= disks_due_us(keeper->disks))
+        disks_retry(keeper->disks);
+}
+
+static void
 run(Keeper *keeper, const Signals *signals)
 {
     int64_t due_us = keeper_mono_us() + RECONCILE_US;
@@ -384,6 +391,7 @@ run(Keeper *keeper, const Signals *signals)
     while (!signals->stop && loop_turn(&keeper->loop, next_timeout_ms(keeper, due_us))) {
         box_check_deadlines(keeper);
         holds_look(keeper->holds);
+        retry_disks(keeper);
         if (keeper_mono_us() >= pool_due_us(keeper->pool))
             pool_refill(keeper->pool);
         if (keeper_mono_us() >= storage_due_us(keeper->storage))
@@ -414,6 +422,7 @@ stop(Keeper *keeper)
            loop_turn(&keeper->loop, next_timeout_ms(keeper, due_us))) {
         box_check_deadlines(keeper);
         holds_look(keeper->holds);
+        retry_disks(keeper);
     }
     holds_free(keeper->holds);
     folder_watch_free(keeper->folders);

@@ -4,6 +4,9 @@
 #include <glib/gstdio.h>
 #include <string.h>
 #include <sys/fsuid.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cgroup-find.h"
@@ -11,13 +14,14 @@
 #include "base/err.h"
 #include "keeper/box.h"
 #include "keeper/ceiling.h"
+#include "keeper/disk.h"
 #include "keeper/fork.h"
 #include "keeper/ids.h"
 #include "keeper/ipc.h"
 #include "keeper/records.h"
 #include "keeper/userns.h"
 
-enum { NOBODY = 65534 };
+enum { NOBODY = 65534, SKIP_CODE = 77 };
 
 static void
 test_ids_bounds(void)
@@ -272,6 +276,99 @@ test_ipc_not_ours(void)
     g_assert_cmpint(g_rmdir(dir), ==, 0);
 }
 
+static void
+set_processes(rlim_t n)
+{
+    struct rlimit limit;
+
+    g_assert_cmpint(getrlimit(RLIMIT_NPROC, &limit), ==, 0);
+    limit.rlim_cur = MIN(n, limit.rlim_max);
+    g_assert_cmpint(setrlimit(RLIMIT_NPROC, &limit), ==, 0);
+}
+
+static void
+no_done(void *ctx, DiskJobKind kind, const char *box, int error, DiskFds fds)
+{
+    g_assert_not_reached(); /* these are of no box */
+}
+
+/* Root may have any number of processes. */
+static void
+be_somebody(void)
+{
+    if (geteuid() == 0)
+        (void)!setresuid(NOBODY, NOBODY, NOBODY);
+}
+
+/* In a process of its own, for its limits. */
+_Noreturn static void
+run_out_of_processes(int state_fd)
+{
+    Loop loop;
+    DevicesSpec devices_spec = {.loop = &loop, .state_fd = state_fd, .instance = "1"};
+    int pidfd;
+
+    g_assert_true(loop_init(&loop));
+    Devices *devices = devices_new(&devices_spec, NULL);
+    Disks *disks = disks_new(
+        &(DisksSpec){.loop = &loop, .devices = devices, .state_fd = state_fd, .on_done = no_done});
+
+    g_assert_cmpint(disks_due_us(disks), ==, INT64_MAX);
+    be_somebody();
+    set_processes(0);
+    if (fork_held(0, -1, &pidfd) >= 0)
+        _exit(SKIP_CODE);
+    /* What is to be made is given up, */
+    disks_want(disks, 1);
+    for (int i = 0; disks_busy(disks); i++) {
+        g_assert_cmpint(i, <, 100);
+        g_assert_cmpint(disks_due_us(disks), <, INT64_MAX);
+        disks_retry(disks);
+    }
+    g_assert_true(disks_failed(disks));
+    g_assert_cmpint(disks_due_us(disks), ==, INT64_MAX);
+    /* what is to end is not. */
+    disks_sweep(disks);
+    for (int i = 0; i < 100; i++)
+        disks_retry(disks);
+    g_assert_true(disks_busy(disks));
+    set_processes(RLIM_INFINITY);
+    disks_retry(disks);
+    while (disks_busy(disks))
+        g_assert_true(loop_turn(&loop, -1));
+    g_assert_cmpint(faccessat(state_fd, "folders/left", F_OK, 0), <, 0);
+    _exit(0);
+}
+
+static void
+test_disks_without_a_process(void)
+{
+    g_autofree char *dir = g_dir_make_tmp("coop-disks-XXXXXX", NULL);
+    autofd dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int status;
+
+    g_assert_cmpint(mkdirat(dir_fd, "folders", 0755), ==, 0);
+    g_assert_cmpint(mkdirat(dir_fd, "folders/left", 0755), ==, 0);
+    if (geteuid() == 0) {
+        g_assert_cmpint(fchown(dir_fd, NOBODY, NOBODY), ==, 0);
+        g_assert_cmpint(fchownat(dir_fd, "folders", NOBODY, NOBODY, 0), ==, 0);
+        g_assert_cmpint(fchownat(dir_fd, "folders/left", NOBODY, NOBODY, 0), ==, 0);
+    }
+    pid_t pid = fork();
+
+    if (pid == 0)
+        run_out_of_processes(dir_fd);
+    g_assert_cmpint(waitpid(pid, &status, 0), ==, pid);
+    (void)unlinkat(dir_fd, "folders/left", AT_REMOVEDIR);
+    (void)unlinkat(dir_fd, "folders", AT_REMOVEDIR);
+    (void)unlinkat(dir_fd, "devices", 0);
+    g_assert_cmpint(g_rmdir(dir), ==, 0);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == SKIP_CODE)
+        g_test_skip("this user may have any number of processes");
+    else
+        g_assert_cmpint(status, ==, 0);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -285,5 +382,6 @@ main(int argc, char **argv)
     g_test_add_func("/keeper/ceiling", test_ceiling);
     g_test_add_func("/keeper/fork-fails-late", test_fork_fails_late);
     g_test_add_func("/keeper/ipc-not-ours", test_ipc_not_ours);
+    g_test_add_func("/keeper/disks-without-a-process", test_disks_without_a_process);
     return g_test_run();
 }
