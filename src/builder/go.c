@@ -128,10 +128,11 @@ ask_go(Build *b, const char *name, char **ret_zip, char **ret_sum, GError **erro
         .argv = argv, .env = (const char *const *)env, .cwd = "/tmp", .network = true, .output = said};
 
     if (program == NULL)
-        return err_set(
-            error, ERR_UNAVAILABLE,
-            "the recipe has no sum of Go %s for this machine (%s); where go is installed, it is asked",
-            b->plan->go, b->host->architecture);
+        return err_set(error, ERR_UNAVAILABLE,
+                       "the recipe has no sum of Go %s for %s, so what is fetched could not be checked: "
+                       "install go on this machine, which asks the checksum database, or add "
+                       "'%s: h1:...' to 'go' in the recipe",
+                       b->plan->go, b->host->architecture, b->host->architecture);
     return cell_run(&cell, error) && read_download(said, ret_zip, ret_sum, error);
 }
 

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import pathlib
+import shutil
 import signal
 import tempfile
 import threading
@@ -124,6 +125,18 @@ def test_unknown_and_wrong(start):
     assert server.ask('POST', '/api/v1/templates/tiny/build', body=b'{"updated":1}').status == 400
     assert server.template('tiny')['state'] == 'built'
     assert not stale(server.home.parent.parent / 'store')
+
+
+def test_go_that_nobody_answers_for(start):
+    """Neither the recipe nor a go of this machine: it is said what would help."""
+    path = '/usr/sbin:/usr/bin:/sbin:/bin'
+    if shutil.which('go', path=path):
+        pytest.skip('go is among the system\'s programs')
+    server = start({'bare': 'from: tiny\ngo: {version: 1.21.13}\n'}, env={'PATH': path})
+    event, data = server.build('bare')
+    assert event == 'failed'
+    for words in ('no sum of Go 1.21.13 for', 'install go', "h1:...' to 'go'"):
+        assert words in data['message'], data
 
 
 def test_commands_are_confined(start, builder):
