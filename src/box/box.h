@@ -94,6 +94,11 @@ void box_resume(Box *box, const char *actor, BoxFunc done, void *data);
 /* Lives this long from now on, within the 24 h of its whole life. */
 void box_renew(Box *box, gint64 lifetime_ms, const char *actor, BoxFunc done, void *data);
 
+/* A folder of the generations, by its name, read-only at KEEPER_ATTACH_DIR/NAME inside.  ERR_CONFLICT:
+ * another is being attached to this box.  Detached, it is not there for anybody any more. */
+void box_mount(Box *box, const char *generation, BoxFunc done, void *data);
+void box_unmount(Box *box, const char *generation, BoxFunc done, void *data);
+
 typedef struct BoxUse {
     guint64 memory_bytes, memory_peak_bytes, disk_bytes, cpu_us;
     guint32 pids, inodes, oom_kills;
