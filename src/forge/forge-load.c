@@ -105,6 +105,34 @@ loaded(Forge *f, const GError *error)
 }
 
 static void
+on_workspaces(void *data, const GError *error)
+{
+    loaded(data, error);
+}
+
+static void
+on_identities(void *data, const GError *error)
+{
+    Forge *f = data;
+
+    if (error != NULL)
+        loaded(f, error);
+    else
+        workspaces_load(f->workspaces, on_workspaces, f);
+}
+
+static void
+on_generations(void *data, const GError *error)
+{
+    Forge *f = data;
+
+    if (error != NULL)
+        loaded(f, error);
+    else
+        identities_load(f->identities, on_identities, f);
+}
+
+static void
 on_swept(void *data)
 {
     Sweep *s = data;
@@ -123,7 +151,10 @@ on_swept(void *data)
         forge_settle_all(f);
         pulls_start(f->pulls);
     }
-    loaded(f, s->error);
+    if (s->error == NULL)
+        generations_load(f->generations, on_generations, f);
+    else
+        loaded(f, s->error);
     g_clear_error(&s->error);
     g_hash_table_unref(s->known);
     g_free(s->folder);

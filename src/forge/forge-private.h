@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 #include "forge/forge.h"
+#include "forge/generation.h"
+#include "forge/identity.h"
 #include "forge/pull.h"
 #include "forge/repo.h"
 #include "forge/smart.h"
 #include "forge/work.h"
+#include "forge/workspace.h"
 
 /* What the files of this folder share; nobody outside includes it. */
 
@@ -23,6 +26,10 @@ struct Forge {
     gint64 last_number;
     guint upkeep_source;
     Pulls *pulls;  /* NULL: ended */
+    /* NULL: freed */
+    Generations *generations;
+    Identities *identities;
+    Workspaces *workspaces;
     DbDone loaded; /* NULL: is loaded */
     void *loaded_data;
 };

@@ -49,6 +49,9 @@ forge_new(const ForgeSpec *spec)
     f->push_listeners = g_array_new(FALSE, FALSE, sizeof(ForgePushListener));
     f->pulls = pulls_new(f);
     f->holder = spec->boxes != NULL ? git_holder_new(spec->boxes) : NULL;
+    f->generations = generations_new(f, spec);
+    f->identities = identities_new(f, spec);
+    f->workspaces = workspaces_new(f, spec);
     return f;
 }
 
@@ -82,9 +85,12 @@ forge_free(Forge *forge)
     repo_upkeep_end(forge);
     g_clear_pointer(&forge->smart, smart_free);
     pulls_free(forge->pulls);
+    g_clear_pointer(&forge->workspaces, workspaces_free);
     g_clear_pointer(&forge->work, work_queue_free);
     if (forge->holder != NULL)
         git_holder_close(forge->holder);
+    g_clear_pointer(&forge->generations, generations_free);
+    g_clear_pointer(&forge->identities, identities_free);
     g_hash_table_remove_all(forge->by_name);
     g_hash_table_remove_all(forge->by_id);
     forge_unref(forge);
@@ -104,6 +110,8 @@ void
 forge_drop_repo(Forge *forge, Repo *repo)
 {
     loop_timer_cancel(forge->spec.loop, &repo->upkeep);
+    workspace_repo_gone(forge, repo->id);
+    generation_repo_gone(forge, repo->id);
     g_hash_table_remove(forge->by_name, repo->folded);
     g_hash_table_remove(forge->by_id, repo->id);
 }

@@ -28,8 +28,7 @@ void generations_free(Generations *all);
 typedef struct Generation {
     char *id;
     char *repository_id;
-    char *refs;       /* as git's packed-refs has them: "OID refs/heads/NAME" lines */
-    GHashTable *tips; /* branch -> oid */
+    GHashTable *tips; /* full name of a branch or tag -> oid; their objects are in it */
     gint64 created_us;
     guint64 bytes;
     guint leases; /* boxes that have it */
@@ -38,8 +37,15 @@ typedef struct Generation {
 /* Something was pushed, merged or fetched: one more generation soon.  For whoever moves refs. */
 void generation_refs_moved(Forge *forge, Repo *repo);
 
-/* The newest one with a lease that the caller gives back or turns into a row; made first if there is
- * none.  `generation` is borrowed, and stays while the lease does; NULL: the error says why not. */
+/* The newest one with a lease, to be given back; made first if there is none.  `generation` is
+ * borrowed, and stays while the lease does; NULL: the error says why not.  `done` may run inside the
+ * call. */
 typedef void (*GenerationFunc)(const Generation *generation, const GError *error, void *data);
 void generation_take(Forge *forge, Repo *repo, GenerationFunc done, void *data);
 void generation_release(Forge *forge, const char *id);
+/* One more lease, for a row that was found; NULL: there is no such one any more. */
+const Generation *generation_retake(Forge *forge, const char *id);
+/* All leases that rows have were taken again: what is left over goes. */
+void generation_settle(Forge *forge);
+/* The repository is no more. */
+void generation_repo_gone(Forge *forge, const char *repository_id);

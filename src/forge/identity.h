@@ -19,6 +19,9 @@ void identities_free(Identities *all);
 
 typedef enum IdentityAccess { IDENTITY_NONE, IDENTITY_READ, IDENTITY_WRITE } IdentityAccess;
 
+const char *identity_access_name(IdentityAccess access);
+bool identity_access_parse(const char *text, IdentityAccess *ret_access); /* "read", "write" */
+
 typedef struct Identity {
     char *id;
     char *name; /* with the prefix of agents */

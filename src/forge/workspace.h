@@ -36,6 +36,9 @@ typedef struct Workspace {
 const Workspace *workspace_find(Forge *forge, const char *box_id, const Repo *repo);
 void workspace_each(Forge *forge, const char *box_id, void (*func)(const Workspace *, void *), void *data);
 
+/* The repository is no more; its rows are gone. */
+void workspace_repo_gone(Forge *forge, const char *repository_id);
+
 /* ---- branches ---- */
 
 /* The name a branch gets: "{id}", "{role}", "{n}" and "{slug}" in a pattern are filled in. */
@@ -64,7 +67,7 @@ typedef struct CloneSpec {
     const char *actor;
 } CloneSpec;
 
-/* All answer from the loop.  Values are what the API shows. */
+/* `done` may run inside the call.  Values are what the API shows. */
 void workspace_clone(Forge *forge, Box *box, const CloneSpec *spec, ForgeJsonFunc done, void *data);
 /* Another branch for the box's work tree: made in the repository (from `base`, or where the work tree's
  * own is), checked out in the box. */

@@ -1,0 +1,522 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A work tree in a box.
+ *
+ * Three things go on side by side: the generation is mounted, the branch is made in the repository, and
+ * the box says where the tree will be.  Then .git is written in one piece and the row with it, and git
+ * checks the branch out.  What the generation lacks is fetched through the door, which wants the row.
+ *
+ * Nothing of it depends on how long the history is.  Where nothing can be mounted all is fetched, and
+ * the answer says why. */
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/failpoint.h"
+#include "base/log.h"
+#include "box/files.h"
+#include "forge/forge-private.h"
+#include "forge/workspace-private.h"
+
+enum { US_PER_MS = 1000, EXIT_NO_FOLDER = 40, EXIT_NOT_EMPTY, EXIT_NO_GIT };
+
+typedef struct Clone {
+    Forge *forge;
+    Box *box;
+    Repo *repo;
+    char *actor, *box_id, *repository_id, *owner, *name;
+    char *branch, *base, *path, *identity_id;
+    bool may_force;
+    guint waiting; /* steps under way */
+    GError *error; /* the first */
+
+    const Generation *generation; /* leased; NULL: none */
+    char *generation_id;          /* its own copy: the forge may be freed meanwhile */
+    char *without;                /* why there is none */
+    bool has_row;
+    char oid[GIT_OID_LEN + 1];
+    bool branch_made;
+    BoxWrite *write;
+    GBytes *seed;
+    gsize seed_at;
+    gint64 began_us;
+    ForgeJsonFunc done;
+    void *data;
+} Clone;
+
+static void
+clone_free(Clone *c)
+{
+    box_unref(c->box);
+    repo_unref(c->repo);
+    g_free(c->actor);
+    g_free(c->box_id);
+    g_free(c->repository_id);
+    g_free(c->owner);
+    g_free(c->name);
+    g_free(c->branch);
+    g_free(c->base);
+    g_free(c->path);
+    g_free(c->identity_id);
+    g_free(c->generation_id);
+    g_free(c->without);
+    g_clear_pointer(&c->seed, g_bytes_unref);
+    g_clear_error(&c->error);
+    forge_unref(c->forge);
+    g_free(c);
+}
+
+static void
+fail(Clone *c, const GError *error)
+{
+    if (c->error == NULL)
+        c->error = g_error_copy(error);
+}
+
+/* A step has ended, perhaps because the forge has. */
+static bool
+goes_on(Clone *c)
+{
+    if (c->error == NULL && c->forge->workspaces == NULL)
+        err_set(&c->error, ERR_CANCELLED, "the server is stopping");
+    return c->error == NULL;
+}
+
+static void
+on_unmounted(Box *box, const GError *error, void *data)
+{
+    /* It ends with the box at the latest. */
+}
+
+static void
+take_back(Clone *c)
+{
+    if (c->forge->workspaces == NULL)
+        return;
+    if (c->has_row)
+        workspace_drop(c->forge, c->box_id, c->repository_id);
+    else if (c->generation_id != NULL)
+        generation_release(c->forge, c->generation_id);
+    if (c->generation_id != NULL)
+        box_unmount(c->box, c->generation_id, on_unmounted, NULL);
+    WorkspaceEvent event = {
+        "git.failed", c->actor,
+        json_pack("{s:s, s:s, s:s}", "operation", "clone", "branch", c->branch, "error", c->error->message)};
+
+    workspace_tell(c->forge, c->box_id, c->repository_id, &event);
+}
+
+static void
+finish(Clone *c, Json *value)
+{
+    workspace_end(c->forge, c->box_id);
+    if (c->error != NULL)
+        take_back(c);
+    c->done(c->error == NULL ? value : NULL, c->error, c->data);
+    json_decref(value);
+    clone_free(c);
+}
+
+/* ---- the end ---- */
+
+static Json *
+result(const Clone *c)
+{
+    const Identity *who = c->identity_id != NULL ? identity_find(c->forge, c->identity_id) : NULL;
+
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s?, s:s?, s:s?, s:b, s:I}", "repository_id",
+                     c->repository_id, "branch", c->branch, "commit", c->oid, "path", c->path, "objects",
+                     c->generation_id != NULL ? "mounted" : "fetched", "generation", c->generation_id,
+                     "without", c->without, "identity", who != NULL ? who->name : NULL, "branch_created",
+                     c->branch_made, "duration_ms",
+                     (json_int_t)((clock_mono_us() - c->began_us) / US_PER_MS));
+}
+
+static void
+on_checked_out(int code, const char *out, const char *err, const GError *error, void *data)
+{
+    Clone *c = data;
+    g_autoptr(GError) said = error == NULL && code != 0 ? box_call_error("check the branch out", code, err)
+                                                        : NULL;
+
+    if (error != NULL || said != NULL)
+        fail(c, error != NULL ? error : said);
+    if (!goes_on(c)) {
+        finish(c, NULL);
+        return;
+    }
+    Json *value = result(c);
+    WorkspaceEvent event = {"git.cloned", c->actor, json_deep_copy(value)};
+
+    workspace_tell(c->forge, c->box_id, c->repository_id, &event);
+    finish(c, value);
+}
+
+static void
+check_out(Clone *c)
+{
+    BoxCall call = {.argv = (const char *const[]){"git", "reset", "--quiet", "--hard", c->oid, NULL},
+                    .cwd = c->path};
+
+    box_call(c->box, &call, c->actor, on_checked_out, c);
+}
+
+static void
+on_fetched(int code, const char *out, const char *err, const GError *error, void *data)
+{
+    Clone *c = data;
+    g_autoptr(GError) said = error == NULL && code != 0 ? box_call_error("fetch what is newer", code, err)
+                                                        : NULL;
+
+    if (error != NULL || said != NULL)
+        fail(c, error != NULL ? error : said);
+    if (goes_on(c))
+        check_out(c);
+    else
+        finish(c, NULL);
+}
+
+static void
+fetch(Clone *c)
+{
+    BoxCall call = {.argv = (const char *const[]){"git", "fetch", "--quiet", "origin", NULL}, .cwd = c->path};
+    WorkspaceEvent event = {
+        "git.progressed", c->actor,
+        json_pack("{s:s, s:s, s:s}", "operation", "clone", "phase", "fetching", "branch", c->branch)};
+
+    workspace_tell(c->forge, c->box_id, c->repository_id, &event);
+    box_call(c->box, &call, c->actor, on_fetched, c);
+}
+
+/* ---- .git and the row ---- */
+
+static Seed
+seed_of(const Clone *c)
+{
+    return (Seed){.owner = c->owner,
+                  .name = c->name,
+                  .branch = c->branch,
+                  .oid = c->oid,
+                  .path = c->path,
+                  .generation = c->generation,
+                  .identity = c->identity_id != NULL ? identity_find(c->forge, c->identity_id) : NULL,
+                  .helper = workspace_helper(c->forge)};
+}
+
+static void
+on_written(Clone *c)
+{
+    if (--c->waiting > 0)
+        return;
+    FAILPOINT("clone-written");
+    if (!goes_on(c)) {
+        finish(c, NULL);
+        return;
+    }
+    Seed seed = seed_of(c);
+
+    if (seed_has_commit(&seed))
+        check_out(c);
+    else
+        fetch(c);
+}
+
+static void
+on_row(void *data, const GError *error)
+{
+    Clone *c = data;
+
+    if (error != NULL)
+        fail(c, error);
+    on_written(c);
+}
+
+static void
+on_seed_room(BoxWrite *write, void *ctx)
+{
+    Clone *c = ctx;
+    gsize n;
+    const guint8 *bytes = g_bytes_get_data(c->seed, &n);
+
+    c->seed_at += box_write_data(write, bytes + c->seed_at, n - c->seed_at);
+    if (c->seed_at == n)
+        box_write_end(write);
+}
+
+static void
+on_seed_end(BoxWrite *write, const GError *error, void *ctx)
+{
+    Clone *c = ctx;
+
+    if (error != NULL)
+        fail(c, error);
+    on_written(c);
+}
+
+static bool
+write_seed(Clone *c, GError **error)
+{
+    static const BoxWriteEvents events = {on_seed_room, on_seed_end};
+    BoxFileSpec place = {.box = c->box, .actor = c->actor};
+    Seed seed = seed_of(c);
+
+    c->seed = seed_make(&seed, error);
+    if (c->seed == NULL)
+        return false;
+    c->write = box_tree_write(&place, c->path, &events, c, error);
+    return c->write != NULL;
+}
+
+static void
+write_all(Clone *c)
+{
+    g_autoptr(GError) error = NULL;
+    Workspace w = {.box_id = c->box_id,
+                   .repository_id = c->repository_id,
+                   .generation_id = c->generation_id,
+                   .identity_id = c->identity_id,
+                   .branch = c->branch,
+                   .path = c->path,
+                   .may_force = c->may_force,
+                   .created_us = clock_wall_us()};
+
+    if (!write_seed(c, &error)) {
+        fail(c, error);
+        finish(c, NULL);
+        return;
+    }
+    c->waiting = 2;
+    c->has_row = true;
+    workspace_put(c->forge, &w, NULL, on_row, c);
+    on_seed_room(c->write, c);
+}
+
+/* ---- what goes on side by side ---- */
+
+static void
+step_done(Clone *c)
+{
+    if (--c->waiting > 0)
+        return;
+    FAILPOINT("clone-prepared");
+    if (goes_on(c))
+        write_all(c);
+    else
+        finish(c, NULL);
+}
+
+static void
+on_mounted(Box *box, const GError *error, void *data)
+{
+    Clone *c = data;
+
+    if (error != NULL) {
+        log_warn("forge", "objects are fetched, not mounted", log_str("box", c->box_id), log_gerror(error));
+        c->without = g_strdup(error->message);
+        generation_release(c->forge, c->generation_id);
+        g_clear_pointer(&c->generation_id, g_free);
+        c->generation = NULL;
+    }
+    step_done(c);
+}
+
+static void
+on_generation(const Generation *generation, const GError *error, void *data)
+{
+    Clone *c = data;
+
+    c->generation = generation;
+    if (generation == NULL) {
+        c->without = g_strdup(error->message);
+        step_done(c);
+        return;
+    }
+    c->generation_id = g_strdup(generation->id);
+    box_mount(c->box, c->generation_id, on_mounted, c);
+}
+
+/* In a thread. */
+static bool
+make_branch(GitRepo *git, void *data, GError **error)
+{
+    Clone *c = data;
+    g_autofree char *there = git_branch_oid(git, c->branch, NULL);
+
+    if (there != NULL) {
+        g_strlcpy(c->oid, there, sizeof c->oid);
+        return true;
+    }
+    g_autofree char *base = git_oid_is_valid(c->base) ? g_strdup(c->base)
+                                                      : git_branch_oid(git, c->base, error);
+
+    if (base == NULL)
+        return false;
+    if (!git_branch_move(git, c->branch, git_oid_zero, base, "made for a sandbox", error))
+        return false;
+    g_strlcpy(c->oid, base, sizeof c->oid);
+    c->branch_made = true;
+    return true;
+}
+
+static void
+on_branch(void *data, const GError *error)
+{
+    Clone *c = data;
+
+    if (error != NULL)
+        fail(c, error);
+    if (c->branch_made)
+        workspace_branch_made(c->forge, c->repo, &(BranchMade){c->actor, c->box_id, c->branch, c->oid});
+    step_done(c);
+}
+
+static GError *
+place_error(const Clone *c, int code, const char *err)
+{
+    const char *path = c->path != NULL ? c->path : c->name;
+
+    switch (code) {
+    case EXIT_NOT_EMPTY:
+        return g_error_new(ERR_DOMAIN, ERR_CONFLICT, "the folder '%s' is not empty", path);
+    case EXIT_NO_GIT:
+        return g_error_new_literal(ERR_DOMAIN, ERR_UNAVAILABLE, "the sandbox's template has no git");
+    default:
+        return box_call_error("make the folder", code, err);
+    }
+}
+
+static bool
+is_plain_path(const char *path)
+{
+    if (path[0] != '/' || strlen(path) > WORKSPACE_PATH_MAX)
+        return false;
+    for (; *path != '\0'; path++) {
+        if (g_ascii_iscntrl(*path))
+            return false;
+    }
+    return true;
+}
+
+static void
+on_place(int code, const char *out, const char *err, const GError *error, void *data)
+{
+    Clone *c = data;
+    g_autofree char *path = g_strdup(out);
+    g_autoptr(GError) said = error == NULL && code != 0 ? place_error(c, code, err) : NULL;
+
+    if (g_str_has_suffix(path, "\n"))
+        path[strlen(path) - 1] = '\0';
+    if (error == NULL && said == NULL && !is_plain_path(path))
+        err_set(&said, ERR_INVALID, "the folder's path is too long, or no text");
+    if (error != NULL || said != NULL) {
+        fail(c, error != NULL ? error : said);
+    } else {
+        g_free(c->path);
+        c->path = g_steal_pointer(&path);
+    }
+    step_done(c);
+}
+
+static void
+find_place(Clone *c)
+{
+    static const char script[] = "command -v git >/dev/null || exit 42\n"
+                                 "mkdir -p -- \"$1\" && cd -- \"$1\" || exit 40\n"
+                                 "[ -z \"$(ls -A)\" ] || exit 41\n"
+                                 "pwd -P\n";
+    const char *path = c->path != NULL ? c->path : c->name;
+    BoxCall call = {.argv = (const char *const[]){"/bin/sh", "-c", script, "sh", path, NULL}};
+
+    box_call(c->box, &call, c->actor, on_place, c);
+}
+
+/* ---- the beginning ---- */
+
+static bool
+find_identity(Clone *c, const CloneSpec *spec, GError **error)
+{
+    BoxInfo box;
+    const Identity *who = NULL;
+
+    box_info(c->box, &box);
+    if (spec->identity != NULL)
+        who = identity_find(c->forge, spec->identity);
+    else if (box.agent_id != NULL)
+        who = identity_of_agent(c->forge, box.agent_id);
+    if (who == NULL)
+        return spec->identity == NULL ||
+               err_set(error, ERR_NOT_FOUND, "there is no identity '%s'", spec->identity);
+    if (who->revoked_us != 0)
+        return err_set(error, ERR_DENIED, "the identity %s was revoked", who->name);
+    if (identity_access(c->forge, who, c->repo) != IDENTITY_WRITE)
+        return err_set(error, ERR_DENIED, "the identity %s may not write to %s/%s", who->name, c->owner,
+                       c->name);
+    c->identity_id = g_strdup(who->id);
+    return true;
+}
+
+static void
+count_one(const Workspace *w, void *data)
+{
+    ++*(guint *)data;
+}
+
+static bool
+check(Clone *c, const CloneSpec *spec, GError **error)
+{
+    guint n = 0;
+
+    if (!repo_require_ready(c->repo, error) || !git_branch_is_valid(c->branch, error))
+        return false;
+    if (spec->path != NULL && (strlen(spec->path) == 0 || strlen(spec->path) > WORKSPACE_PATH_MAX))
+        return err_set(error, ERR_INVALID, "a path has 1 to %d bytes", WORKSPACE_PATH_MAX);
+    if (workspace_find(c->forge, c->box_id, c->repo) != NULL)
+        return err_set(error, ERR_CONFLICT, "the sandbox has a work tree of %s/%s", c->owner, c->name);
+    workspace_each(c->forge, c->box_id, count_one, &n);
+    if (n >= WORKSPACES_PER_BOX)
+        return err_set(error, ERR_LIMIT, "a sandbox has at most %d work trees", WORKSPACES_PER_BOX);
+    return find_identity(c, spec, error) && workspace_begin(c->forge, c->box_id, error);
+}
+
+static Clone *
+clone_new(Forge *forge, Box *box, const CloneSpec *spec)
+{
+    Clone *c = g_new0(Clone, 1);
+    RepoInfo repo;
+    BoxInfo info;
+
+    repo_info(spec->repo, &repo);
+    box_info(box, &info);
+    *c = (Clone){.forge = forge_ref(forge),
+                 .box = box_ref(box),
+                 .repo = repo_ref(spec->repo),
+                 .actor = g_strdup(spec->actor),
+                 .box_id = g_strdup(info.id),
+                 .repository_id = g_strdup(repo.id),
+                 .owner = g_strdup(repo.owner),
+                 .name = g_strdup(repo.name),
+                 .branch = spec->branch != NULL ? g_strdup(spec->branch) : g_strdup_printf("box-%s", info.id),
+                 .base = g_strdup(spec->base != NULL ? spec->base : repo.default_branch),
+                 .path = g_strdup(spec->path),
+                 .may_force = spec->may_force,
+                 .began_us = clock_mono_us()};
+    return c;
+}
+
+void
+workspace_clone(Forge *forge, Box *box, const CloneSpec *spec, ForgeJsonFunc done, void *data)
+{
+    Clone *c = clone_new(forge, box, spec);
+    g_autoptr(GError) error = NULL;
+
+    c->done = done;
+    c->data = data;
+    if (!check(c, spec, &error)) {
+        done(NULL, error, data);
+        clone_free(c);
+        return;
+    }
+    c->waiting = 3;
+    find_place(c);
+    forge_write(forge, c->repo, "branch for a sandbox", make_branch, on_branch, c, NULL);
+    generation_take(forge, c->repo, on_generation, c);
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+#include "forge/generation.h"
+#include "forge/identity.h"
+#include "forge/workspace.h"
+
+/* What the files workspace*.c share. */
+
+enum {
+    WORKSPACE_OUTPUT_MAX = 64 * 1024, /* of each stream of a command of ours */
+    WORKSPACE_RUN_MS = 10 * 60 * 1000,
+    WORKSPACE_HELPER_MAX = 4 << 20, /* bytes of the program that goes with a clone */
+};
+
+void workspace_free(Workspace *workspace);
+Workspace *workspace_dup(const Workspace *from);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Workspace, workspace_free)
+
+/* In memory at once; `done` when the row is on the disk, with `event` (NULL: none; its data is taken). */
+typedef struct WorkspaceEvent {
+    const char *kind;
+    const char *actor;
+    Json *data;
+} WorkspaceEvent;
+/* Takes the place of what the box had of this repository. */
+void
+workspace_put(Forge *forge, const Workspace *workspace, const WorkspaceEvent *event, DbDone done, void *data);
+/* Gives its lease back. */
+void workspace_drop(Forge *forge, const char *box_id, const char *repository_id);
+void workspace_tell(Forge *forge, const char *box_id, const char *repository_id, const WorkspaceEvent *event);
+
+/* A branch was made for a box: whoever follows the repository learns of it. */
+typedef struct BranchMade {
+    const char *actor, *box_id, *branch, *oid;
+} BranchMade;
+void workspace_branch_made(Forge *forge, Repo *repo, const BranchMade *made);
+
+/* One thing at a time for each box: false with ERR_CONFLICT while another goes on. */
+bool workspace_begin(Forge *forge, const char *box_id, GError **error);
+void workspace_end(Forge *forge, const char *box_id);
+
+/* The program that signs and checks messages in a box, as it is; NULL: there is none. */
+GBytes *workspace_helper(Forge *forge);
+
+/* ---- workspace-run.c ---- */
+
+typedef struct BoxCall {
+    const char *const *argv;
+    const char *cwd;        /* NULL: the template's */
+    const char *const *env; /* NULL: none */
+    const char *input;      /* NULL: none */
+    guint timeout_ms;       /* 0: WORKSPACE_RUN_MS */
+} BoxCall;
+/* Once, from the loop.  `error`: it did not come to an end of its own. */
+typedef void (*BoxCallFunc)(int code, const char *out, const char *err, const GError *error, void *data);
+void box_call(Box *box, const BoxCall *call, const char *actor, BoxCallFunc done, void *data);
+/* What a command that failed said, cleaned and cut, as an error. */
+GError *box_call_error(const char *what, int code, const char *err);
+
+/* ---- workspace-seed.c ---- */
+
+typedef struct Seed {
+    const char *owner, *name; /* of the repository */
+    const char *branch;
+    const char *oid; /* that it is at */
+    const char *path;
+    const Generation *generation; /* NULL: nothing is attached */
+    const Identity *identity;     /* NULL: none */
+    GBytes *helper;               /* NULL: none */
+} Seed;
+/* Its commit is known to be in the generation; else it has to be fetched, and the branch is unborn. */
+bool seed_has_commit(const Seed *seed);
+/* An archive of what .git is before the first checkout. */
+GBytes *seed_make(const Seed *seed, GError **error);
