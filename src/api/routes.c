@@ -4,18 +4,42 @@
 #include "api/api.h"
 #include "api/state.h"
 
+/* clang-format off */
 static const ApiRoute *const tables[] = {
-    backup_routes,          command_input_routes, command_output_routes,
-    command_start_routes,   commands_routes,      door_routes,
-    events_routes,          files_content_routes, files_routes,
-    files_tree_routes,      files_watch_routes,   git_routes,
-    health_routes,          keys_routes,          metrics_routes,
-    models_routes,          openapi_routes,       page_routes,
-    previews_routes,        repos_routes,         sandboxes_routes,
-    service_execute_routes, service_routes,       self_test_routes,
-    session_routes,         stats_routes,         templates_routes,
-    terminal_routes,        usage_routes,         NULL,
+    backup_routes,
+    command_input_routes,
+    command_output_routes,
+    command_start_routes,
+    commands_routes,
+    door_routes,
+    events_routes,
+    files_content_routes,
+    files_routes,
+    files_tree_routes,
+    files_watch_routes,
+    git_routes,
+    health_routes,
+    identities_routes,
+    keys_routes,
+    metrics_routes,
+    models_routes,
+    openapi_routes,
+    page_routes,
+    previews_routes,
+    repos_routes,
+    sandbox_git_routes,
+    sandboxes_routes,
+    self_test_routes,
+    service_execute_routes,
+    service_routes,
+    session_routes,
+    stats_routes,
+    templates_routes,
+    terminal_routes,
+    usage_routes,
+    NULL,
 };
+/* clang-format on */
 
 const ApiRoute *const *
 api_route_tables(void)

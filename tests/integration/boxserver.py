@@ -70,6 +70,7 @@ class Keeper:
         self.folder = pathlib.Path(f'{home}-keeper')
         self.templates = pathlib.Path(home) / 'templates'
         self.programs = PROGRAMS
+        self.options = []
         self.process = None
 
     def prepare(self):
@@ -82,7 +83,7 @@ class Keeper:
     def start(self):
         self.process = subprocess.Popen(
             [os.environ['COOP_KEEPER'], '--socket', self.folder / 'socket', '--state', self.folder / 'state',
-             '--templates', self.templates, '--init', os.environ['COOP_INIT']],
+             '--templates', self.templates, '--init', os.environ['COOP_INIT'], *self.options],
             stdout=subprocess.PIPE, preexec_fn=lambda: ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM))
         assert self.process.stdout.readline() == b'ready\n'
         return self
