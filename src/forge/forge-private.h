@@ -25,7 +25,7 @@ struct Forge {
     GHashTable *by_name;    /* "owner/name" in lower case -> Repo, borrowed from by_id */
     gint64 last_number;
     guint upkeep_source;
-    Pulls *pulls;  /* NULL: ended */
+    Pulls *pulls; /* NULL: ended */
     /* NULL: freed */
     Generations *generations;
     Identities *identities;
