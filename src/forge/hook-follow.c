@@ -295,7 +295,7 @@ hooks_follow(Hooks *hooks)
 
 typedef struct Beginning {
     Hooks *hooks;
-    gint64 place; /* -1: none */
+    gint64 place;
     GPtrArray *ids;
 } Beginning;
 
@@ -303,13 +303,16 @@ static bool
 read_place(DbTx *tx, void *data, GError **error)
 {
     Beginning *b = data;
-    g_autoptr(DbRows) place = db_query(tx, "SELECT value FROM settings WHERE name = ?",
+    /* Before the first delivery there is no place yet: behind the oldest hook. */
+    g_autoptr(DbRows) place = db_query(tx,
+                                       "SELECT COALESCE((SELECT value FROM settings WHERE name = ?), (SELECT "
+                                       "CAST(MIN(since_seq) AS TEXT) FROM hooks))",
                                        DB_ARGS(db_text(place_name)), error);
     bool more = false;
 
     if (place == NULL || !db_rows_next(place, &more, error))
         return false;
-    if (more)
+    if (more && !db_rows_is_null(place, 0))
         b->place = g_ascii_strtoll(db_rows_text(place, 0), NULL, 10);
     g_clear_pointer(&place, db_rows_free);
     g_autoptr(DbRows)
@@ -344,6 +347,8 @@ on_place(void *data, const GError *error)
         return;
     for (guint i = 0; i < b->ids->len; i++)
         g_hash_table_add(hooks->watched, g_strdup(b->ids->pdata[i]));
+    /* What retention has deleted is told to nobody, and is no reason to pass over what it left. */
+    b->place = MAX(b->place, event_log_first_seq(hooks->spec.forge->spec.events) - 1);
     hooks->cursor = event_cursor_new(hooks->spec.forge->spec.events, &(EventFilter){.kinds = hook_kinds()},
                                      b->place, on_wake, hooks);
     hooks_follow(hooks);
@@ -365,6 +370,7 @@ hooks_start(Hooks *hooks)
 {
     Beginning *b = g_new0(Beginning, 1);
 
-    *b = (Beginning){hooks_ref(hooks), -1, g_ptr_array_new_with_free_func(g_free)};
+    *b = (Beginning){hooks_ref(hooks), event_log_last_seq(hooks->spec.forge->spec.events),
+                     g_ptr_array_new_with_free_func(g_free)};
     db_read(hooks->spec.forge->spec.db, read_place, on_place, b, beginning_free);
 }

@@ -75,13 +75,18 @@ pull_look(GitRepo *git, PullLook *look, GError **error)
 static bool
 find_tip(GitRepo *git, const char *branch, char ret_oid[GIT_OID_LEN + 1], GError **error)
 {
+    g_autoptr(GError) failed = NULL;
     g_autofree char *oid = NULL;
 
     if (!git_branch_is_valid(branch, error))
         return false;
-    oid = git_branch_oid(git, branch, error);
-    if (oid == NULL)
+    oid = git_branch_oid(git, branch, &failed);
+    if (g_error_matches(failed, ERR_DOMAIN, ERR_NOT_FOUND))
+        return err_set(error, ERR_INVALID, "there is no branch '%s'", branch);
+    if (failed != NULL) {
+        g_propagate_error(error, g_steal_pointer(&failed));
         return false;
+    }
     g_strlcpy(ret_oid, oid, GIT_OID_LEN + 1);
     return true;
 }

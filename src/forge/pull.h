@@ -25,8 +25,8 @@ typedef struct PullSpec {
     const char *const *labels;    /* NULL: none */
     const char *const *reviewers; /* actors or logins; NULL: none */
 } PullSpec;
-/* ERR_NOT_FOUND: a branch is not there; ERR_INVALID: both are the same, or nothing is between them;
- * ERR_CONFLICT: an open one for the same two is there. */
+/* ERR_INVALID: a branch is not there, both are the same, or nothing is between them; ERR_CONFLICT: an open
+ * one for the same two is there. */
 void pull_open(Forge *forge, Repo *repo, const PullSpec *spec, ForgeJsonFunc done, void *data);
 
 /* The title and body of those that the team opens: "[WIP] …" while draft, and a text that links

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Webhooks, against a server that answers as a test likes. */
+#include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "forge/forge-private.h"
 #include "forge/hook-private.h"
 #include "forge/pull.h"
 #include "http-probe.h"
@@ -394,9 +397,96 @@ test_secret_is_sealed(void)
     HOOK_FAIL(ERR_NOT_FOUND, NULL, hook_get, w, hook);
 }
 
+/* ---- a server that is killed ---- */
+
+static gint64
+count_waiting(RowWorld *rows)
+{
+    return store_read_int(rows->bench->db, "SELECT COUNT(*) FROM deliveries WHERE state = 'waiting'");
+}
+
+/* In a program of its own: follows and sends until nothing is left to do. */
+static int
+serve(const char *dir)
+{
+    HookWorld w = {.rows = row_world_open(dir), .seal = seal_open(dir, NULL)};
+
+    start(&w, true);
+    while (count_deliveries(&w) == 0)
+        g_main_context_iteration(NULL, FALSE);
+    while (count_waiting(w.rows) > 0)
+        g_main_context_iteration(NULL, FALSE);
+    settle_jobs(&w);
+    hooks_free(w.hooks);
+    store_bench_close(w.rows->bench);
+    _exit(0); /* the folder is the parent's */
+}
+
+static int
+run_server(const char *program, const char *dir, const char *fail_at)
+{
+    const char *argv[] = {program, "--serve", dir, NULL};
+    g_auto(GStrv) env = g_get_environ();
+    g_autoptr(GError) error = NULL;
+    int status = 0;
+
+    env = fail_at != NULL ? g_environ_setenv(env, "COOP_FAIL_AT", fail_at, TRUE)
+                          : g_environ_unsetenv(env, "COOP_FAIL_AT");
+    g_spawn_sync(NULL, (char **)(guintptr)argv, env, G_SPAWN_DEFAULT, NULL, NULL, NULL, NULL, &status,
+                 &error);
+    g_assert_no_error(error);
+    return status;
+}
+
+static void
+test_killed(gconstpointer program)
+{
+#ifdef COOP_FAILPOINTS
+    static const struct {
+        const char *fail_at;
+        guint requests;
+    } cases[] = {
+        {"hook-making:1", 1}, /* the delivery was not written: it is made by the next start */
+        {"hook-sent:1", 2},   /* sent, not written down: sent again, under the same GUID */
+    };
+    static const char *const events[] = {"*", NULL};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(Script) script = script_serve_one(ok_forever);
+        g_autofree char *url = script_url(script, "/");
+        g_autoptr(HookWorld) w = world_new(true);
+        gint64 hook = add_hook(w, url, events);
+
+        hooks_free(w->hooks);
+        open_issue(w);
+        store_bench_close(w->rows->bench);
+        g_assert_cmpint(run_server(program, w->rows->bench->dir, cases[i].fail_at), ==, SIGKILL);
+        g_autofree char *killed_head = script_dup_head(script);
+
+        g_assert_cmpint(run_server(program, w->rows->bench->dir, NULL), ==, 0);
+        store_bench_open(w->rows->bench, NULL);
+        w->rows->forge->spec.db = w->rows->bench->db;
+        w->rows->forge->spec.events = w->rows->bench->log;
+        start(w, true);
+        g_autoptr(Json) delivery = wait_delivery(w, hook, "done", 1);
+        g_autofree char *head = script_dup_head(script);
+
+        g_assert_cmpint(count_deliveries(w), ==, 1);
+        g_assert_cmpuint(script_accepts(script), ==, cases[i].requests);
+        g_assert_nonnull(strstr(head, row_text(delivery, "guid")));
+        if (cases[i].requests == 2)
+            g_assert_nonnull(strstr(killed_head, row_text(delivery, "guid")));
+    }
+#else
+    g_test_skip("built without failpoints");
+#endif
+}
+
 int
 main(int argc, char **argv)
 {
+    if (argc == 3 && strcmp(argv[1], "--serve") == 0)
+        return serve(argv[2]);
     g_test_init(&argc, &argv, NULL);
     probe_start_watchdog();
     g_test_add_func("/forge/hook/sign", test_sign);
@@ -408,5 +498,6 @@ main(int argc, char **argv)
     g_test_add_func("/forge/hook/refuses-places", test_refuses_places);
     g_test_add_func("/forge/hook/starts-again", test_starts_again);
     g_test_add_func("/forge/hook/secret-is-sealed", test_secret_is_sealed);
+    g_test_add_data_func("/forge/hook/killed", argv[0], test_killed);
     return g_test_run();
 }

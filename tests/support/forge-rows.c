@@ -8,30 +8,48 @@
 
 const char row_world_id[] = "6f9e1f0a-0000-4000-8000-000000000001";
 
+static RowWorld *
+world_of(StoreBench *bench)
+{
+    RowWorld *w = g_new0(RowWorld, 1);
+
+    w->bench = bench;
+    w->loop = loop_new(NULL);
+    w->forge = g_new0(Forge, 1);
+    w->forge->spec = (ForgeSpec){.db = bench->db, .events = bench->log, .loop = w->loop};
+    w->forge->by_id = g_hash_table_new(g_str_hash, g_str_equal);
+    w->repo = g_new0(Repo, 1);
+    w->repo->refs = 1;
+    w->repo->forge = w->forge;
+    w->repo->id = g_strdup(row_world_id);
+    g_hash_table_insert(w->forge->by_id, w->repo->id, w->repo);
+    return w;
+}
+
 RowWorld *
 row_world_new(void)
 {
-    RowWorld *w = g_new0(RowWorld, 1);
     g_autofree char *sql = g_strdup_printf(
         "INSERT INTO repositories (id, number, owner, name, folded, description, default_branch, insecure, "
         "state, settings, next_number, bytes, actor, created_us, updated_us, pushed_us, fetched_us, "
         "packed_us) VALUES ('%s', 1, 'acme', 'widget', 'acme/widget', '', 'main', 0, 'ready', '{}', 1, 0, "
         "'local', 1, 1, 1, 0, 0)",
         row_world_id);
+    RowWorld *w = world_of(store_bench_new_open());
 
-    w->bench = store_bench_new_open();
-    w->forge = g_new0(Forge, 1);
-    w->forge->spec.db = w->bench->db;
-    w->forge->spec.loop = w->loop = loop_new(NULL);
-    w->forge->by_id = g_hash_table_new(g_str_hash, g_str_equal);
-    w->forge->spec.events = w->bench->log;
-    w->repo = g_new0(Repo, 1);
-    w->repo->refs = 1;
-    w->repo->forge = w->forge;
-    w->repo->id = g_strdup(row_world_id);
-    g_hash_table_insert(w->forge->by_id, w->repo->id, w->repo);
     g_assert_true(store_write_sql(w->bench->db, sql, NULL));
     return w;
+}
+
+RowWorld *
+row_world_open(const char *dir)
+{
+    StoreBench *bench = g_new0(StoreBench, 1);
+
+    bench->dir = g_strdup(dir);
+    bench->path = g_build_filename(dir, "coop.db", NULL);
+    store_bench_open(bench, NULL);
+    return world_of(bench);
 }
 
 void

@@ -16,6 +16,8 @@ typedef struct RowWorld {
 extern const char row_world_id[]; /* of the repository */
 
 RowWorld *row_world_new(void);
+/* What another program made there and left; freeing it removes the folder. */
+RowWorld *row_world_open(const char *dir);
 void row_world_free(RowWorld *world);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(RowWorld, row_world_free)
 
