@@ -37,7 +37,7 @@ row_world_new(void)
         row_world_id);
     RowWorld *w = world_of(store_bench_new_open());
 
-    g_assert_true(store_write_sql(w->bench->db, sql, NULL));
+    row_world_sql(w, sql);
     return w;
 }
 
@@ -84,10 +84,8 @@ row_world_branch(RowWorld *w, const char *branch, char digit)
         "INSERT INTO repository_refs (repository_id, name, oid, moved_us) VALUES ('%s', 'refs/heads/%s', "
         "'%s', 1) ON CONFLICT (repository_id, name) DO UPDATE SET oid = excluded.oid",
         row_world_id, branch, row_oid(digit));
-    g_autoptr(GError) error = NULL;
 
-    store_write_sql(w->bench->db, sql, &error);
-    g_assert_no_error(error);
+    row_world_sql(w, sql);
 }
 
 typedef struct Opening {
@@ -138,18 +136,24 @@ read_events(DbTx *tx, void *data, GError **error)
     return rows != NULL && !more;
 }
 
-char *
-row_world_events(RowWorld *w)
+void
+row_world_expect(RowWorld *w, const char *expected)
 {
     g_autoptr(GString) kinds = g_string_new(NULL);
 
     g_assert_true(store_read(w->bench->db, read_events, kinds, NULL));
-    g_assert_true(store_write_sql(w->bench->db,
-                                  "INSERT INTO settings (name, value) SELECT 'told', CAST(COALESCE(MAX(seq), "
-                                  "0) AS TEXT) FROM events WHERE 1 = 1 "
-                                  "ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-                                  NULL));
-    return g_strdup(kinds->str);
+    row_world_sql(w, "INSERT INTO settings (name, value) SELECT 'told', CAST(COALESCE(MAX(seq), 0) AS TEXT) "
+                     "FROM events WHERE 1 = 1 ON CONFLICT (name) DO UPDATE SET value = excluded.value");
+    g_assert_cmpstr(kinds->str, ==, expected);
+}
+
+void
+row_world_sql(RowWorld *w, const char *sql)
+{
+    g_autoptr(GError) error = NULL;
+
+    store_write_sql(w->bench->db, sql, &error);
+    g_assert_no_error(error);
 }
 
 void

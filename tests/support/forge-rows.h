@@ -29,8 +29,9 @@ const char *row_oid(char digit);
  * without conflicts.  Returns its number. */
 gint64 row_world_pull(RowWorld *world, const char *author, const char *head);
 
-/* Kinds of the events so far, separated by spaces; then they are forgotten. */
-char *row_world_events(RowWorld *world);
+/* The events since the last time, by their kinds with a space between. */
+void row_world_expect(RowWorld *world, const char *kinds);
+void row_world_sql(RowWorld *world, const char *sql);
 
 /* What a call answered; to be used with the two that wait. */
 typedef struct RowAnswer {

@@ -11,27 +11,10 @@
 
 #define AUTHOR "agent:author"
 
-static void
-check_events(RowWorld *w, const char *expected)
-{
-    g_autofree char *events = row_world_events(w);
-
-    g_assert_cmpstr(events, ==, expected);
-}
-
 static Json *
 get_pull(RowWorld *w, gint64 number)
 {
     return ROW_ASK(thread_get, w, number, "pull");
-}
-
-static void
-exec_sql(RowWorld *w, const char *sql)
-{
-    g_autoptr(GError) error = NULL;
-
-    store_write_sql(w->bench->db, sql, &error);
-    g_assert_no_error(error);
 }
 
 static bool
@@ -61,7 +44,7 @@ test_open(void)
     g_assert_cmpstr(row_text(pull, "head_oid"), ==, row_oid('a'));
     g_assert_cmpstr(row_text(pull, "compared_head"), ==, row_oid('a'));
     g_assert_cmpint(row_int(pull, "ahead"), ==, 1);
-    check_events(w, "pr.opened");
+    row_world_expect(w, "pr.opened");
 }
 
 static bool
@@ -114,7 +97,7 @@ test_draft(void)
     g_assert_cmpint(row_int(draft, "updated_us"), ==, row_int(same, "updated_us"));
     g_assert_false(row_is(ready, "draft"));
     g_assert_cmpstr(row_text(ready, "title"), ==, "Wheel");
-    check_events(w, "pr.opened pr.updated pr.updated pr.ready");
+    row_world_expect(w, "pr.opened pr.updated pr.updated pr.ready");
 }
 
 static void
@@ -128,7 +111,7 @@ test_reviewers(void)
     g_autoptr(Json) twice = ROW_ASK(pull_reviewers, w, &(ThreadNames){"local", n, LIST_ADD, one});
 
     g_assert_cmpuint(json_array_size(json_object_get(twice, "reviewers")), ==, 1);
-    check_events(w, "pr.opened review.requested");
+    row_world_expect(w, "pr.opened review.requested");
     ROW_FAIL(ERR_INVALID, "author", pull_reviewers, w, &(ThreadNames){"local", n, LIST_ADD, self});
     ROW_FAIL(ERR_INVALID, "no user", pull_reviewers, w, &(ThreadNames){"local", n, LIST_ADD, unknown});
     json_decref(
@@ -136,7 +119,7 @@ test_reviewers(void)
     g_autoptr(Json) after = get_pull(w, n);
 
     g_assert_cmpuint(json_array_size(json_object_get(after, "reviewers")), ==, 0);
-    check_events(w, "review.submitted pr.approved");
+    row_world_expect(w, "review.submitted pr.approved");
 }
 
 static void
@@ -145,7 +128,7 @@ test_pushes(void)
     g_autoptr(RowWorld) w = row_world_new();
     gint64 n = row_world_pull(w, AUTHOR, "task-1"), other = row_world_pull(w, AUTHOR, "task-2");
 
-    check_events(w, "pr.opened pr.opened");
+    row_world_expect(w, "pr.opened pr.opened");
     push(w, "refs/heads/task-1", row_oid('c'));
     push(w, "refs/tags/task-1", row_oid('e'));
     push(w, "refs/heads/main", row_oid('d'));
@@ -156,13 +139,13 @@ test_pushes(void)
     g_assert_cmpstr(row_text(pull, "base_oid"), ==, row_oid('d'));
     g_assert_cmpstr(row_text(second, "head_oid"), ==, row_oid('a'));
     g_assert_cmpstr(row_text(second, "base_oid"), ==, row_oid('d'));
-    check_events(w, "pr.updated");
+    row_world_expect(w, "pr.updated");
     push(w, "refs/heads/task-1", git_oid_zero);
     g_autoptr(Json) closed = get_pull(w, n);
 
     g_assert_cmpstr(row_text(closed, "state"), ==, "closed");
-    check_events(w, "pr.closed");
-    exec_sql(w, "DELETE FROM repository_refs WHERE name = 'refs/heads/task-1'");
+    row_world_expect(w, "pr.closed");
+    row_world_sql(w, "DELETE FROM repository_refs WHERE name = 'refs/heads/task-1'");
     ROW_FAIL(ERR_CONFLICT, "is gone", thread_edit, w,
              &(ThreadEdit){.actor = "local", .number = n, .state = "open"});
     row_world_branch(w, "task-1", '7');
@@ -170,7 +153,7 @@ test_pushes(void)
         again = ROW_ASK(thread_edit, w, &(ThreadEdit){.actor = "local", .number = n, .state = "open"});
 
     g_assert_cmpstr(row_text(again, "head_oid"), ==, row_oid('7'));
-    check_events(w, "pr.reopened");
+    row_world_expect(w, "pr.reopened");
 }
 
 static void
@@ -210,7 +193,7 @@ test_merged(void)
 
     g_assert_true(store_write(w->bench->db, merge_work, &m, NULL));
     g_assert_true(store_write(w->bench->db, merge_work, &m, NULL));
-    check_events(w, "pr.opened pr.merged");
+    row_world_expect(w, "pr.opened pr.merged");
     m.merge_oid = row_oid('d');
     g_assert_false(store_write(w->bench->db, merge_work, &m, NULL));
     g_autoptr(Json) after = get_pull(w, n);
@@ -221,7 +204,7 @@ test_merged(void)
     ROW_FAIL(ERR_CONFLICT, "was merged", thread_edit, w,
              &(ThreadEdit){.actor = "local", .number = n, .state = "open"});
     push(w, "refs/heads/task-1", git_oid_zero);
-    check_events(w, "");
+    row_world_expect(w, "");
 }
 
 static char *
@@ -301,9 +284,9 @@ test_merge_state(void)
 
         for (char **sql = statements; *sql != NULL; sql++) {
             if ((*sql)[0] != '\0')
-                exec_sql(w, *sql);
+                row_world_sql(w, *sql);
         }
-        exec_sql(w, settings);
+        row_world_sql(w, settings);
         g_autofree char *rules = rules_of(w, n);
 
         g_assert_cmpstr(rules, ==, cases[i].rules);

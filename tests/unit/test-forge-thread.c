@@ -8,14 +8,6 @@
 #include "forge/thread-private.h"
 #include "support/forge-rows.h"
 
-static void
-check_events(RowWorld *w, const char *expected)
-{
-    g_autofree char *events = row_world_events(w);
-
-    g_assert_cmpstr(events, ==, expected);
-}
-
 static gint64
 open_issue(RowWorld *w, const char *title, const char *const *labels)
 {
@@ -35,7 +27,7 @@ test_numbers(void)
     g_assert_cmpint(open_issue(w, "three", NULL), ==, 3);
     ROW_FAIL(ERR_INVALID, "title is missing", issue_open, w, &(IssueSpec){.actor = "local", .title = " \n"});
     g_assert_cmpint(open_issue(w, "four", NULL), ==, 4);
-    check_events(w, "issue.opened pr.opened issue.opened issue.opened");
+    row_world_expect(w, "issue.opened pr.opened issue.opened issue.opened");
 }
 
 static void
@@ -84,13 +76,13 @@ test_edit(void)
     g_assert_cmpstr(row_text(after, "state_reason"), ==, "completed");
     g_assert_cmpint(row_int(after, "closed_us"), >, 0);
     g_assert_cmpint(row_int(after, "updated_us"), >, row_int(before, "updated_us"));
-    check_events(w, "issue.opened issue.closed issue.updated");
+    row_world_expect(w, "issue.opened issue.closed issue.updated");
 
     edit = (ThreadEdit){.actor = "key:1", .number = n, .state = "open"};
     g_autoptr(Json) again = ROW_ASK(thread_edit, w, &edit);
 
     g_assert_cmpint(row_int(again, "closed_us"), ==, 0);
-    check_events(w, "issue.reopened");
+    row_world_expect(w, "issue.reopened");
     edit.state = "gone";
     ROW_FAIL(ERR_INVALID, "one of open, closed", thread_edit, w, &edit);
     edit = (ThreadEdit){.actor = "key:1", .number = n, .base = "main"};
@@ -99,7 +91,7 @@ test_edit(void)
     ROW_FAIL(ERR_NOT_FOUND, NULL, thread_edit, w, &edit);
     edit = (ThreadEdit){.actor = "key:1", .number = 99, .title = "x"};
     ROW_FAIL(ERR_NOT_FOUND, NULL, thread_edit, w, &edit);
-    check_events(w, "");
+    row_world_expect(w, "");
 }
 
 static char *
@@ -181,7 +173,7 @@ test_comments(void)
     g_assert_cmpstr(row_text(second, "body"), ==, "90 %");
     g_assert_cmpint(row_int(second, "updated_us"), >, row_int(first, "updated_us"));
     g_assert_cmpint(row_int(second, "updated_us"), ==, row_int(same, "updated_us"));
-    check_events(w, "issue.opened comment.added comment.added comment.changed");
+    row_world_expect(w, "issue.opened comment.added comment.added comment.changed");
     marked.actor = "agent:2";
     marked.body = "mine";
     ROW_FAIL(ERR_DENIED, "another's", comment_put, w, &marked);
