@@ -136,9 +136,10 @@ change_reviewers(RowJob *job, const Json *pull, const ThreadNames *names, Json *
                  GError **error)
 {
     for (const char *const *name = names->names; name != NULL && *name != NULL; name++) {
-        g_autofree char *actor = people_find(job->people, *name, error);
+        g_autofree char *actor = NULL;
 
-        if (actor == NULL)
+        if (!row_check_text("the reviewer", *name, ACTOR_MAX, ROW_TEXT_NEEDED, error) ||
+            (actor = people_find(job->people, *name, error)) == NULL)
             return false;
         if (names->how == LIST_REMOVE)
             list_remove(actors, actor);
