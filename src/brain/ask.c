@@ -16,6 +16,27 @@ ask_free(Ask *ask)
     g_free(ask);
 }
 
+static void
+drop_work(void *data)
+{
+    ask_free(data);
+}
+
+static void
+drop_done(void *data)
+{
+    /* It is gone. */
+}
+
+void
+ask_drop(Ask *ask, Loop *loop)
+{
+    if (ask == NULL || ask->values <= ASK_DROP_INLINE_MAX)
+        ask_free(ask);
+    else
+        loop_offload(loop, drop_work, drop_done, ask);
+}
+
 static bool
 read_model(Ask *ask, GError **error)
 {

@@ -3,6 +3,7 @@
 #include <glib.h>
 #include <stdbool.h>
 
+#include "base/loop.h"
 #include "brain/route.h"
 
 /* A request for a model, checked; what goes upstream is written anew from it. */
@@ -23,6 +24,7 @@ enum {
     ASK_VALUES_MAX = 256 * 1024,
     ASK_VALUE_BYTES = 256, /* an empty object in memory, the most that a value of few bytes takes */
     ASK_DIGEST_LEN = 32,
+    ASK_DROP_INLINE_MAX = 4096, /* values */
 };
 
 /* Needs nothing but its arguments, so it may run in a thread.  ERR_INVALID, or ERR_DENIED for
@@ -31,6 +33,8 @@ Ask *ask_new(const Route *route, const void *bytes, size_t n, GError **error);
 Ask *ask_new_get(const Route *route, const char *model); /* `model` may be NULL */
 void ask_free(Ask *ask);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Ask, ask_free)
+/* The same, for the loop: a tree of many values goes in a thread. */
+void ask_drop(Ask *ask, Loop *loop);
 
 /* The body as it goes upstream, under the provider's name of the model. */
 char *ask_encode(Ask *ask, const char *model);

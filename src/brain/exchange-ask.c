@@ -206,7 +206,7 @@ parse_done(void *data)
 
     g_byte_array_unref(p->bytes);
     if (x->gate == NULL) {
-        ask_free(p->ask);
+        ask_drop(p->ask, x->loop);
     } else if (p->ask == NULL) {
         exchange_refuse(x, err_kind(p->error) == ERR_DENIED ? FAULT_STATEFUL : FAULT_INVALID, "%s",
                         p->error->message);

@@ -38,6 +38,7 @@ exchange_new(Gate *gate, HttpRequest *request, const GateCaller *caller, const R
 
     x->refs = 1;
     x->gate = gate;
+    x->loop = gate->loop;
     x->link.data = x;
     x->request = http_request_ref(request);
     x->who = (Who){g_strdup(caller->box), g_strdup(caller->agent), g_strdup(caller->task),
@@ -63,7 +64,7 @@ exchange_unref(Exchange *x)
         return;
     g_assert(x->gate == NULL);
     answer_clear(&x->answer);
-    ask_free(x->ask);
+    ask_drop(x->ask, x->loop);
     provider_unref(x->provider);
     brain_script_unref(x->script);
     circuit_unref(x->circuit);

@@ -111,6 +111,7 @@ typedef struct Answer {
 typedef struct Exchange {
     guint refs;
     Gate *gate; /* NULL: over */
+    Loop *loop; /* the gate's, which outlives it */
     GList link;
     HttpRequest *request; /* a reference */
     Who who;
