@@ -6,9 +6,12 @@
 #include "cli/settings.h"
 #include "daemon/probe.h"
 
+enum { DOOR_ANSWER_MS = 5000 };
+
 typedef struct Doctor {
     GMainLoop *loop;
     Out *out;
+    ProbeResult *door; /* of the running server; NULL: there is none */
     bool all_needed;
 } Doctor;
 
@@ -57,13 +60,69 @@ static void
 on_done(const GPtrArray *results, void *data)
 {
     Doctor *doctor = data;
+    g_autoptr(GPtrArray) all = g_ptr_array_new();
 
+    for (guint i = 0; i < results->len; i++)
+        g_ptr_array_add(all, results->pdata[i]);
+    if (doctor->door != NULL)
+        g_ptr_array_add(all, doctor->door);
     if (out_format(doctor->out) == OUT_JSON)
-        show_json(doctor->out, results);
+        show_json(doctor->out, all);
     else
-        show_text(doctor->out, results);
+        show_text(doctor->out, all);
     doctor->all_needed = probe_all_needed(results);
     g_main_loop_quit(doctor->loop);
+}
+
+/* ---- the running door ---- */
+
+static char *
+describe_door(const Json *status)
+{
+    const Json *stats = json_object_get(status, "stats");
+
+    return g_strdup_printf("the door is there: %lld boxes, %lld connections",
+                           (long long)json_integer_value(json_object_get(status, "boxes")),
+                           (long long)json_integer_value(json_object_get(stats, "connections")));
+}
+
+/* NULL: no server answers, or it gives boxes no way out. */
+static ProbeResult *
+ask_door(Cli *cli)
+{
+    RemoteCall call = REMOTE_CALL_INIT;
+    g_auto(RemoteReply) reply = {0};
+    g_autoptr(Remote) remote = NULL;
+
+    call.path = "/api/v1/door/status";
+    call.answer_ms = call.stall_ms = DOOR_ANSWER_MS;
+    if (remote_open(cli, &remote) != EXIT_CODE_OK)
+        return NULL;
+    remote_try(remote, &call, &reply);
+    if (reply.code != EXIT_CODE_OK || reply.body == NULL)
+        return NULL;
+    bool up = json_is_true(json_object_get(reply.body, "up"));
+    ProbeResult *r = g_new(ProbeResult, 1);
+
+    *r = (ProbeResult){
+        .name = "door",
+        .need = PROBE_WANTED,
+        .state = up ? PROBE_OK : PROBE_DEGRADED,
+        .detail = up ? describe_door(reply.body)
+                     : g_strdup("the door of the running server is away: what boxes send out waits"),
+        .fix = up ? NULL
+                  : g_strdup("look for 'coop-door' in the log of 'coop start', which starts it again")};
+    return r;
+}
+
+static void
+door_clear(Doctor *doctor)
+{
+    if (doctor->door == NULL)
+        return;
+    g_free(doctor->door->detail);
+    g_free(doctor->door->fix);
+    g_free(doctor->door);
 }
 
 /* ---- the self-test ---- */
@@ -124,10 +183,11 @@ run(Cli *cli)
     if (self == NULL)
         return cli_fail(cli, EXIT_CODE_FAILED, "cannot find this program: /proc is not mounted");
     g_autoptr(GMainLoop) loop = g_main_loop_new(NULL, FALSE);
-    Doctor doctor = {.loop = loop, .out = cli_out(cli)};
+    Doctor doctor = {.loop = loop, .out = cli_out(cli), .door = ask_door(cli)};
     ProbeRun *probe = probe_run_new(&(ProbeSpec){.program = self, .home = config->home}, on_done, &doctor);
     g_main_loop_run(loop);
     probe_run_free(probe);
+    door_clear(&doctor);
     return doctor.all_needed ? EXIT_CODE_OK : EXIT_CODE_FAILED;
 }
 
@@ -141,7 +201,8 @@ const Command command_doctor = {
     .summary = "Look at what this machine offers, and how to get what is missing",
     .details =
         "Each problem has a line FIX with what to do. The exit code is 0 when nothing is missing that\n"
-        "boxes need; what is only degraded works, but less well. The self-test asks the running server.",
+        "boxes need; what is only degraded works, but less well. The self-test and the\n"
+        "line about the door ask the running server.",
     .options = options,
     .settings = CLI_SETTINGS_CLIENT,
     .run = run,

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """The door: what boxes may reach, who decides, and what happens when one of its processes is killed."""
+import json
 import pathlib
 import shutil
+import subprocess
 import tempfile
 
 import pytest
 
 from boxserver import need_boxes
 from doorserver import INSIDE, PORT, door_server
-from harness import WAIT_S, wait_until
+from harness import PROGRAM, WAIT_S, wait_until
 
 
 @pytest.fixture(scope='module')
@@ -206,6 +208,21 @@ def test_told(door, rules):
     assert stats >= 1
     metrics = door.ask('GET', '/metrics').body.decode()
     assert 'coop_door_up 1' in metrics and 'coop_door_denied_total' in metrics
+
+
+def test_doctor(door):
+    def state():
+        done = subprocess.run([PROGRAM, 'doctor', '-o', 'json'], env=door.environment(), capture_output=True, text=True,
+                              timeout=WAIT_S)
+        return next(p for p in json.loads(done.stdout)['probes'] if p['name'] == 'door')
+    assert state()['state'] == 'ok' and state()['fix'] is None
+    door.kill_door()
+    try:
+        wait_until(lambda: not door.door_is_up(), 'the door to be away')
+        assert state()['state'] == 'degraded' and state()['fix']
+    finally:
+        door.start_door()
+        wait_until(door.door_is_up, 'the door')
 
 
 def test_environment(door):
