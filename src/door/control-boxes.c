@@ -5,6 +5,7 @@
  *    was said about it changes, and its streams go on.
  * 2. Policies are counted by the boxes that use them and go with the last one; serve counts in
  *    the same way, so both ends know the same names without saying so. */
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
@@ -218,6 +219,16 @@ add_box(ControlCall *call, const BoxWords *w, guint64 cookie, ino_t socket, GErr
     return added != NULL;
 }
 
+/* Anything else would be ready for ever and never give a connection. */
+static bool
+is_listener(int fd)
+{
+    int listens = 0;
+    socklen_t n = sizeof listens;
+
+    return getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &n) == 0 && listens != 0;
+}
+
 bool
 control_box(ControlCall *call, GError **error)
 {
@@ -231,7 +242,7 @@ control_box(ControlCall *call, GError **error)
     call->id = w.id;
     if (!g_ascii_string_to_unsigned(w.cookie, 10, 0, G_MAXUINT64, &cookie, NULL))
         return err_set(error, ERR_INVALID, "'cookie' is no number");
-    if (call->fd < 0 || fstat(call->fd, &st) < 0 || !S_ISSOCK(st.st_mode))
+    if (call->fd < 0 || fstat(call->fd, &st) < 0 || !is_listener(call->fd))
         return err_set(error, ERR_INVALID, "a box comes with its listener");
     ControlBox *box = g_hash_table_lookup(c->boxes, w.id);
     DoorBox *door_box = door_find(c->spec.door, w.id);

@@ -125,7 +125,9 @@ on_hello(DoorLink *link, Json *message)
     g_free(link->public_key);
     link->public_key = g_strdup(key);
     json_decref(link->own_providers);
-    link->own_providers = json_incref(json_object_get(message, "providers"));
+    Json *own = json_object_get(message, "providers");
+
+    link->own_providers = json_is_array(own) ? json_incref(own) : NULL;
     log_info("door", "the door is there", log_int("boxes", g_hash_table_size(link->boxes)));
     say_everything(link);
     link->spec.up(instance, link->spec.ctx);
@@ -152,7 +154,7 @@ on_used(DoorLink *link, Json *message)
     {
         LinkBox *box = g_hash_table_lookup(link->boxes, id);
 
-        if (box != NULL && day >= 0 && json_integer_value(bytes) >= 0)
+        if (box != NULL && day >= 0 && json_is_integer(bytes) && json_integer_value(bytes) >= 0)
             box->used = (DoorDay){day, (guint64)json_integer_value(bytes)};
     }
 }
@@ -164,8 +166,10 @@ on_message(Json *message, int fd, void *ctx)
     DoorLink *link = ctx;
     const char *say = json_string_value(json_object_get(message, "say"));
 
-    if (g_strcmp0(say, "hello") == 0 && link->state == LINK_GREETING) {
-        on_hello(link, message);
+    /* What comes before its hello is of no process that we know. */
+    if (link->state == LINK_GREETING) {
+        if (g_strcmp0(say, "hello") == 0)
+            on_hello(link, message);
     } else if (g_strcmp0(say, "fact") == 0) {
         if (!link->spec.fact(message, link->spec.ctx))
             door_peer_pause(link->peer, true);

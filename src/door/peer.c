@@ -110,7 +110,7 @@ hear(DoorPeer *peer)
         if (n == 0)
             return "it closed the connection";
         if (n < 0)
-            return "the connection broke";
+            return errno == EMSGSIZE ? "it sent more than a message has room for" : "the connection broke";
         if (!hear_one(peer, (size_t)n, fd))
             return "it sent what is no message";
     }
