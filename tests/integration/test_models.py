@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Providers, budgets and what model calls come to: from the command line to a box and back."""
+import contextlib
 import json
 import os
 import pathlib
@@ -43,6 +44,39 @@ print('ready', flush=True); s.serve_forever()
 '''
 
 
+# A process of the box that has asked a model, and keeps the answer and a mark of the test's in its memory.
+ASKER = r'''
+exec 3<>/dev/tcp/127.0.0.1/3128; printf '%s' "$1" >&3; answer=$(cat <&3); exec 3>&-
+export MARK="$2$3"; printf '%s' "$MARK" >/tmp/mark; git config --global user.name "$MARK"
+printf '%s' "$answer" >/tmp/answer; sleep 600 & echo ready >/tmp/ready; wait
+'''
+# Where the words of the command line, put together, are to be found: memory, environment and arguments of every process
+# but this one, every file of the box, what git is configured with.  Processes whose memory is closed are named.
+SEARCH = r'''
+word=$1$2; pids=$(cd /proc && echo [0-9]*)
+has() { grep -qaF -e "$word"; }
+for p in $pids; do
+    [ $p = $$ ] && continue
+    has 2>/dev/null </proc/$p/environ && echo "environ $p"
+    has 2>/dev/null </proc/$p/cmdline && echo "cmdline $p"
+    while read -r range perms rest; do
+        case $perms in r*) ;; *) continue;; esac
+        case $rest in *'[v'*) continue;; esac
+        from=$((16#${range%-*})) to=$((16#${range#*-}))
+        dd if=/proc/$p/mem bs=1M iflag=skip_bytes,count_bytes skip=$from count=$((to - from)) 2>/tmp/dd-$$ | has && echo "memory $p"
+        grep -q denied /tmp/dd-$$ && { echo "closed $p"; break; }
+    done 2>/dev/null </proc/$p/maps
+done
+rm -f /tmp/dd-$$
+for top in /*; do
+    case $top in /proc|/sys|/dev) continue;; esac
+    grep -rlaF -D skip -e "$word" "$top" 2>/dev/null | sed 's/^/file /'
+done
+git config --list 2>/dev/null | has && echo "git"
+exit 0
+'''
+
+
 @pytest.fixture(scope='module')
 def place():
     folder = pathlib.Path(tempfile.mkdtemp(prefix='coop-'))
@@ -53,7 +87,7 @@ def place():
 @pytest.fixture(scope='module')
 def server(place):
     need_boxes()
-    with door_server(place, programs=['curl']) as running:
+    with door_server(place, programs=['curl', 'git', 'grep']) as running:
         running.shown = place / 'keys-shown'
         upstream = subprocess.Popen([*running.networks.enter(), sys.executable, '-c', UPSTREAM, str(PORT), running.shown],
                                     stdout=subprocess.PIPE, preexec_fn=die_with_parent)
@@ -120,6 +154,60 @@ def test_the_key_goes_to_the_provider_and_nowhere_else(server, provider):
     assert KEY not in json.dumps(server.get('/api/v1/providers'))
     kept = [*server.folder.rglob('*')]
     assert not [f for f in kept if f.is_file() and f != server.shown and KEY.encode() in f.read_bytes()]
+
+
+def search(server, box, *halves, user):
+    done = server.run(box, argv=['/bin/bash', '-c', SEARCH, 'search', *halves], user=user, timeout=WAIT_S,
+                      env={'HOME': '/tmp'})
+    assert done['end']['exit_code'] == 0, done
+    return done['stdout'].splitlines()
+
+
+def neighbours(variable):
+    """Every process of the box in which one has this in its environment, as this machine counts them."""
+    spaces = {}
+    marked = None
+    for folder in pathlib.Path('/proc').glob('[0-9]*'):
+        with contextlib.suppress(OSError):
+            spaces[int(folder.name)] = os.readlink(folder / 'ns/pid')
+            if variable in (folder / 'environ').read_bytes().split(b'\0'):
+                marked = spaces[int(folder.name)]
+    return [pid for pid, space in spaces.items() if space == marked]
+
+
+def memory_of(pid):
+    """All of it that can be read; nothing of a process that has gone meanwhile."""
+    pieces = []
+    with contextlib.suppress(OSError), open(f'/proc/{pid}/maps') as maps, open(f'/proc/{pid}/mem', 'rb', 0) as memory:
+        for line in maps:
+            low, high = (int(word, 16) for word in line.split()[0].split('-'))
+            if line.split()[1].startswith('r') and '[v' not in line:
+                memory.seek(low)
+                with contextlib.suppress(OSError):
+                    pieces.append(memory.read(high - low))
+    return b'\n'.join(pieces)
+
+
+@pytest.mark.parametrize('user', ['root', 'user'])
+def test_the_key_is_nowhere_in_a_box(server, provider, user):
+    """L7: a mark of the test's own shows that the search finds what is there."""
+    text = json.dumps(ASK)
+    request = ('POST /openai/v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n'
+               f'Content-Length: {len(text)}\r\nConnection: close\r\n\r\n{text}')
+    with server.box() as box:
+        server.start_command(box, argv=['/bin/bash', '-c', ASKER, 'asker', request, 'mark-of-', 'the-test'],
+                             env={'HOME': '/tmp'}, user=user)
+        wait_until(lambda: 'ready' in server.run(box, 'cat /tmp/ready')['stdout'], 'the answer of a model')
+        assert 'hi there' in server.run(box, 'cat /tmp/answer')['stdout']
+        marks = search(server, box, 'mark-of-', 'the-test', user=user)
+        assert {m.split()[0] for m in marks} >= {'environ', 'memory', 'file', 'git'}, marks
+        assert 'file /tmp/mark' in marks and 'file /tmp/.gitconfig' in marks
+        found = search(server, box, KEY[:10], KEY[10:], user=user)
+        assert [f for f in found if not f.startswith('closed')] == [], found
+        # What one user of the box may not look at, this machine's root may.
+        pids = neighbours(b'MARK=mark-of-the-test')
+        assert len(pids) >= 3 and any(b'mark-of-the-test' in memory_of(p) for p in pids), pids
+        assert not [p for p in pids if KEY.encode() in memory_of(p)]
 
 
 def test_a_plain_key_is_refused(server):
