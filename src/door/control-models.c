@@ -129,33 +129,39 @@ control_no_provider(ControlCall *call, GError **error)
     return true;
 }
 
-static gboolean
-drop_provider(gpointer name, gpointer visit, gpointer data)
+/* Takes out of `named` what was not named in this visit, after `forget` has had it. */
+static void
+drop_unnamed(DoorControl *c, GHashTable *named, void (*forget)(DoorControl *control, const char *name))
 {
-    DoorControl *c = data;
+    GHashTableIter iter;
+    gpointer name, visit;
 
-    if (GPOINTER_TO_SIZE(visit) == c->visit)
-        return FALSE;
-    gate_remove_provider(c->spec.gate, name);
-    return TRUE;
+    g_hash_table_iter_init(&iter, named);
+    while (g_hash_table_iter_next(&iter, &name, &visit)) {
+        if (GPOINTER_TO_SIZE(visit) == c->visit)
+            continue;
+        forget(c, name);
+        g_hash_table_iter_remove(&iter);
+    }
 }
 
-static gboolean
-drop_budget(gpointer scope, gpointer visit, gpointer data)
+static void
+forget_provider(DoorControl *c, const char *name)
 {
-    DoorControl *c = data;
+    gate_remove_provider(c->spec.gate, name);
+}
 
-    if (GPOINTER_TO_SIZE(visit) == c->visit)
-        return FALSE;
+static void
+forget_budget(DoorControl *c, const char *scope)
+{
     budgets_forget(c->spec.budgets, scope);
-    return TRUE;
 }
 
 void
 control_drop_models(DoorControl *c)
 {
-    g_hash_table_foreach_remove(c->providers, drop_provider, c);
-    g_hash_table_foreach_remove(c->budgets, drop_budget, c);
+    drop_unnamed(c, c->providers, forget_provider);
+    drop_unnamed(c, c->budgets, forget_budget);
 }
 
 /* ---- budgets ---- */

@@ -61,28 +61,39 @@ rule_of_row(DbRows *rows)
     return s;
 }
 
-bool
-rule_rows_load(DbTx *tx, GPtrArray *ret_rules, GError **error)
+static bool
+each_row(DbTx *tx, const char *sql, void (*func)(DbRows *rows, void *data), void *data, GError **error)
 {
-    g_autoptr(DbRows) rows = db_query(
-        tx,
-        "SELECT id, scope, scope_id, action, pattern, ports, inside, upgrade, plain, actor, created_us "
-        "FROM door_rules ORDER BY created_us DESC, id",
-        DB_NO_ARGS, error);
+    g_autoptr(DbRows) rows = db_query(tx, sql, DB_NO_ARGS, error);
     bool row;
 
     if (rows == NULL)
         return false;
-    for (;;) {
-        if (!db_rows_next(rows, &row, error))
-            return false;
+    while (db_rows_next(rows, &row, error)) {
         if (!row)
             return true;
-        StoredRule *s = rule_of_row(rows);
-
-        if (s != NULL)
-            g_ptr_array_add(ret_rules, s);
+        func(rows, data);
     }
+    return false;
+}
+
+static void
+add_rule(DbRows *rows, void *data)
+{
+    StoredRule *s = rule_of_row(rows);
+
+    if (s != NULL)
+        g_ptr_array_add(data, s);
+}
+
+bool
+rule_rows_load(DbTx *tx, GPtrArray *ret_rules, GError **error)
+{
+    return each_row(
+        tx,
+        "SELECT id, scope, scope_id, action, pattern, ports, inside, upgrade, plain, actor, created_us "
+        "FROM door_rules ORDER BY created_us DESC, id",
+        add_rule, ret_rules, error);
 }
 
 bool
@@ -130,22 +141,23 @@ decode_object(const char *text)
     return json_is_object(value) ? g_steal_pointer(&value) : NULL;
 }
 
+/* "scope scope_id": what both tables are looked up by. */
+static char *
+key_of_row(DbRows *rows)
+{
+    return g_strdup_printf("%s %s", db_rows_text(rows, 0), db_rows_text(rows, 1));
+}
+
+static void
+add_mode(DbRows *rows, void *data)
+{
+    g_hash_table_insert(data, key_of_row(rows), g_strdup(db_rows_text(rows, 2)));
+}
+
 bool
 mode_rows_load(DbTx *tx, GHashTable *ret_modes, GError **error)
 {
-    g_autoptr(DbRows) rows = db_query(tx, "SELECT scope, scope_id, mode FROM door_modes", DB_NO_ARGS, error);
-    bool row;
-
-    if (rows == NULL)
-        return false;
-    for (;;) {
-        if (!db_rows_next(rows, &row, error))
-            return false;
-        if (!row)
-            return true;
-        g_hash_table_insert(ret_modes, g_strdup_printf("%s %s", db_rows_text(rows, 0), db_rows_text(rows, 1)),
-                            g_strdup(db_rows_text(rows, 2)));
-    }
+    return each_row(tx, "SELECT scope, scope_id, mode FROM door_modes", add_mode, ret_modes, error);
 }
 
 bool
@@ -160,25 +172,19 @@ mode_row_set(DbTx *tx, const char *scope, const char *scope_id, const char *mode
                    DB_ARGS(db_text(scope), db_text(scope_id), db_text(mode)), error);
 }
 
+static void
+add_limits(DbRows *rows, void *data)
+{
+    Json *limits = decode_object(db_rows_text(rows, 2));
+
+    if (limits != NULL)
+        g_hash_table_insert(data, key_of_row(rows), limits);
+}
+
 bool
 limit_rows_load(DbTx *tx, GHashTable *ret_limits, GError **error)
 {
-    g_autoptr(DbRows)
-        rows = db_query(tx, "SELECT scope, scope_id, limits FROM door_limits", DB_NO_ARGS, error);
-    bool row;
-
-    if (rows == NULL)
-        return false;
-    while (db_rows_next(rows, &row, error)) {
-        if (!row)
-            return true;
-        Json *limits = decode_object(db_rows_text(rows, 2));
-
-        if (limits != NULL)
-            g_hash_table_insert(
-                ret_limits, g_strdup_printf("%s %s", db_rows_text(rows, 0), db_rows_text(rows, 1)), limits);
-    }
-    return false;
+    return each_row(tx, "SELECT scope, scope_id, limits FROM door_limits", add_limits, ret_limits, error);
 }
 
 /* An empty object where there is no row. */
