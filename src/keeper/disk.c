@@ -266,14 +266,13 @@ on_result(void *ctx, uint32_t events)
 }
 
 static void
-job_remove(Disks *disks, Job *job)
+job_unlink(Disks *disks, const Job *job)
 {
     Job **at = &disks->jobs;
 
     while (*at != job)
         at = &(*at)->next;
     *at = job->next;
-    job_free(job);
 }
 
 static void
@@ -288,7 +287,8 @@ on_helper_end(void *ctx, uint32_t events)
     if (!job->told)
         take_result(job);
     devices_settle(disks->spec.devices, job->work.device.place, job->outcome);
-    job_remove(disks, job);
+    job_unlink(disks, job);
+    job_free(job);
     start_jobs(disks);
 }
 
@@ -350,8 +350,10 @@ static void
 give_up(Disks *disks, Job *job, int error)
 {
     log_warn("keeper", "no helper for a disk", log_str("error", g_strerror(error)));
+    /* Whoever hears of it may ask for another, and with that start all that wait. */
+    job_unlink(disks, job);
     tell_done(disks, job, error, no_fds);
-    job_remove(disks, job);
+    job_free(job);
 }
 
 static void
