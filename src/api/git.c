@@ -5,7 +5,9 @@
 #include "api/repos.h"
 #include "api/routes.h"
 #include "api/state.h"
+#include "forge/identity.h"
 #include "forge/smart.h"
+#include "forge/workspace.h"
 
 /* "name" and "name.git" are the same. */
 static Repo *
@@ -33,12 +35,66 @@ serve_person(ApiCall *call, SmartService service)
         smart_serve(call->api->forge, repo, call->request, service, &caller);
 }
 
+/* Of all that it has, what the path names; else the first: what is not its own does not exist. */
+static const Workspace *
+find_workspace(ApiCall *call)
+{
+    Forge *forge = call->api->forge;
+    Repo *named = find_repo(call);
+    const Workspace *w = named != NULL ? workspace_find(forge, call->caller.box_id, named) : NULL;
+
+    return w != NULL ? w : workspace_find(forge, call->caller.box_id, NULL);
+}
+
+/* False: answered. */
+static bool
+check_identity(ApiCall *call, const Workspace *w, const Repo *repo, SmartService service,
+               const Identity **ret)
+{
+    Forge *forge = call->api->forge;
+    const Identity *who = w->identity_id != NULL ? identity_find(forge, w->identity_id) : NULL;
+    IdentityAccess needed = smart_service_writes(service) ? IDENTITY_WRITE : IDENTITY_READ;
+
+    *ret = who;
+    if (w->identity_id == NULL ||
+        (who != NULL && who->revoked_us == 0 && identity_access(forge, who, repo) >= needed))
+        return true;
+    respond_error(call->request, 403, "the identity of this box may not do that in this repository");
+    return false;
+}
+
+static void
+serve_box(ApiCall *call, SmartService service)
+{
+    const Workspace *w = find_workspace(call);
+    Repo *repo = w != NULL ? forge_find_id(call->api->forge, w->repository_id) : NULL;
+    const Identity *who;
+
+    if (repo == NULL) {
+        respond_error(call->request, 404, "this box has no repository");
+        return;
+    }
+    if (!check_identity(call, w, repo, service, &who))
+        return;
+    g_autofree char *agent = who != NULL && who->agent_id != NULL ? g_strconcat("agent:", who->agent_id, NULL)
+                                                                  : NULL;
+    const SmartCaller caller = {.actor = agent != NULL ? agent : call->caller.actor,
+                                .box_id = call->caller.box_id,
+                                .branch = w->branch,
+                                .may_force = w->may_force};
+
+    smart_serve(call->api->forge, repo, call->request, service, &caller);
+}
+
 static void
 serve(ApiCall *call, SmartService service)
 {
     if (call_forge(call) == NULL)
         return;
-    serve_person(call, service);
+    if (call->caller.kind == CALLER_BOX)
+        serve_box(call, service);
+    else
+        serve_person(call, service);
 }
 
 static void
