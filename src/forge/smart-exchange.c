@@ -439,115 +439,6 @@ on_child_exit(Child *child, ChildExit how, void *data)
 
 /* ---- the start ---- */
 
-static bool
-make_pipe(LoopWatch *ours, int *theirs, bool child_reads, void (*ready)(LoopWatch *, uint32_t),
-          GError **error)
-{
-    int ends[2];
-
-    if (pipe2(ends, O_CLOEXEC) < 0)
-        return err_errno(error, "make a pipe for git");
-    *ours = (LoopWatch){.ready = ready, .fd = ends[child_reads ? 1 : 0]};
-    *theirs = ends[child_reads ? 0 : 1];
-    (void)fcntl(ours->fd, F_SETFL, O_NONBLOCK);
-    return true;
-}
-
-/* One byte to it lets the child begin; lines from it are the hook's. */
-static bool
-make_report(Exchange *x, int *theirs, GError **error)
-{
-    int ends[2];
-
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
-        return err_errno(error, "make a pair of sockets for git");
-    x->report = (LoopWatch){.ready = on_report, .fd = ends[0]};
-    *theirs = ends[1];
-    (void)fcntl(ends[0], F_SETFL, O_NONBLOCK);
-    return true;
-}
-
-static bool
-make_pipes(Exchange *x, int theirs[4], GError **error)
-{
-    return make_pipe(&x->in, &theirs[0], true, on_writable, error) &&
-           make_pipe(&x->out, &theirs[1], false, on_readable, error) &&
-           make_pipe(&x->err, &theirs[2], false, on_said, error) && make_report(x, &theirs[3], error);
-}
-
-static bool
-spawn(Exchange *x, GError **error)
-{
-    g_auto(GStrv) settings = smart_settings(&x->ask);
-    g_auto(GStrv) more = smart_env(&x->ask);
-    const GitCall call = {.access = smart_service_writes(x->ask.service) ? GIT_WRITE : GIT_READ,
-                          .args = GIT_ARGS("http-backend"),
-                          .env = (const char *const *)more,
-                          .settings = (const char *const *)settings};
-    g_auto(GStrv) argv = git_call_argv(repo_git(x->repo), &call, true);
-    g_auto(GStrv) env = git_call_env(repo_git(x->repo), &call);
-    int theirs[4] = {-1, -1, -1, -1};
-    SpawnSpec spec = SPAWN_SPEC_INIT;
-
-    if (make_pipes(x, theirs, error)) {
-        spec.argv = (const char *const *)argv;
-        spec.env = (const char *const *)env;
-        spec.stdin_fd = theirs[0];
-        spec.stdout_fd = theirs[1];
-        spec.stderr_fd = theirs[2];
-        spec.extra_fd = theirs[3];
-        spec.new_session = true;
-        x->child = child_spawn(&spec, on_child_exit, x, error);
-        x->group = x->child != NULL ? child_pid(x->child) : 0;
-    }
-    for (size_t i = 0; i < G_N_ELEMENTS(theirs); i++)
-        auto_close(&theirs[i]);
-    return x->child != NULL;
-}
-
-static void
-let_begin(Exchange *x)
-{
-    if (!x->cut && send(x->report.fd, "", 1, MSG_NOSIGNAL) != 1)
-        exchange_cut(x);
-}
-
-/* Without a keeper there is no group, and its own limits have to do. */
-static void
-on_held(const GError *error, void *data)
-{
-    Exchange *x = data;
-
-    x->holding = false;
-    if (x->smart == NULL) {
-        exchange_free(x);
-        return;
-    }
-    if (error != NULL && err_kind(error) != ERR_UNAVAILABLE) {
-        log_warn("forge", "a push could not be put into a group", log_gerror(error));
-        exchange_refuse(x, 503, "git cannot be started");
-        exchange_cut(x);
-    }
-    let_begin(x);
-    exchange_settle(x);
-}
-
-static void
-hold(Exchange *x)
-{
-    static const KeeperLimits limits = {.memory_bytes = (guint64)SMART_MEMORY_MIB << 20,
-                                        .pids = SMART_PROCESSES,
-                                        .cpu_milli = SMART_CPU_MILLI};
-    BoxHost *boxes = x->smart->forge->spec.boxes;
-
-    if (boxes == NULL || x->ask.service == SMART_ADVERTISE_FETCH || x->ask.service == SMART_ADVERTISE_PUSH) {
-        let_begin(x);
-        return;
-    }
-    x->holding = true;
-    box_host_hold(boxes, child_pidfd(x->child), &limits, on_held, x);
-}
-
 static void
 read_body(Exchange *x)
 {
@@ -567,10 +458,14 @@ exchange_start(Exchange *x)
     buf_init(&x->answer, ANSWER_MAX);
     buf_init(&x->said, GIT_ERROR_MAX);
     buf_init(&x->moved, HOOK_REPORT_MAX);
+    x->in.ready = on_writable;
+    x->out.ready = on_readable;
+    x->err.ready = on_said;
+    x->report.ready = on_report;
     x->stall.expired = on_stall;
     x->end.expired = on_end;
     x->body_over = true;
-    if (!spawn(x, &error)) {
+    if (!exchange_spawn(x, on_child_exit, &error)) {
         log_warn("forge", "git cannot be started", log_gerror(error));
         exchange_refuse(x, 503, "git cannot be started");
         smart_drop(x);
@@ -582,7 +477,7 @@ exchange_start(Exchange *x)
     watch(x, &x->out, EPOLLIN);
     watch(x, &x->err, EPOLLIN);
     watch(x, &x->report, EPOLLIN);
-    hold(x);
+    exchange_let_begin(x);
     if (http_request_has_body(x->request))
         read_body(x);
     else

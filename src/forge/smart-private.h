@@ -89,6 +89,15 @@ struct Exchange {
     guint over; /* source: it will be freed */
 };
 
+/* ---- smart-child.c ---- */
+
+/* The child with its pipes; it waits. */
+bool exchange_spawn(Exchange *x, ChildExitFunc on_end, GError **error);
+/* In a group with limits, where there is a keeper. */
+void exchange_let_begin(Exchange *x);
+
+/* ---- smart-exchange.c ---- */
+
 void exchange_start(Exchange *x);
 /* The child is asked to end, and made to SMART_END_MS later; it goes on without its client. */
 void exchange_cut(Exchange *x);
