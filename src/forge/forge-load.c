@@ -95,41 +95,45 @@ resume(Repo *repo, void *data)
         repo_import(repo, NULL);
 }
 
-static void
-loaded(Forge *f, const GError *error)
+void
+forge_loaded(Forge *f, const GError *error)
 {
     DbDone done = f->loaded;
 
     f->loaded = NULL;
-    done(f->loaded_data, error);
+    if (done != NULL)
+        done(f->loaded_data, error);
 }
 
+/* Each of the three holds the forge, which may be freed before it answers. */
 static void
 on_workspaces(void *data, const GError *error)
 {
-    loaded(data, error);
+    g_autoptr(ForgeRef) f = data;
+
+    forge_loaded(f, error);
 }
 
 static void
 on_identities(void *data, const GError *error)
 {
-    Forge *f = data;
+    g_autoptr(ForgeRef) f = data;
 
-    if (error != NULL)
-        loaded(f, error);
+    if (error != NULL || f->work == NULL)
+        forge_loaded(f, error);
     else
-        workspaces_load(f->workspaces, on_workspaces, f);
+        workspaces_load(f->workspaces, on_workspaces, forge_ref(f));
 }
 
 static void
 on_generations(void *data, const GError *error)
 {
-    Forge *f = data;
+    g_autoptr(ForgeRef) f = data;
 
-    if (error != NULL)
-        loaded(f, error);
+    if (error != NULL || f->work == NULL)
+        forge_loaded(f, error);
     else
-        identities_load(f->identities, on_identities, f);
+        identities_load(f->identities, on_identities, forge_ref(f));
 }
 
 static void
@@ -144,19 +148,20 @@ on_swept(void *data)
         log_warn("forge", "folders without a repository are kept", log_int("count", s->unknown));
     if (s->leftovers > 0)
         log_info("forge", "what a killed git left was removed", log_int("files", s->leftovers));
-    if (s->error == NULL) {
+    if (s->error == NULL && f->work != NULL) {
         forge_each(f, resume, s);
         if (f->upkeep_source == 0)
             repo_upkeep_begin(f);
         forge_settle_all(f);
         pulls_start(f->pulls);
     }
-    if (s->error == NULL)
-        generations_load(f->generations, on_generations, f);
+    if (s->error == NULL && f->work != NULL)
+        generations_load(f->generations, on_generations, forge_ref(f));
     else
-        loaded(f, s->error);
+        forge_loaded(f, s->error);
     g_clear_error(&s->error);
     g_hash_table_unref(s->known);
+    forge_unref(s->forge);
     g_free(s->folder);
     g_free(s);
 }
@@ -170,15 +175,15 @@ note_id(Repo *repo, void *data)
 static void
 on_rows(void *data, const GError *error)
 {
-    Forge *f = data;
+    g_autoptr(ForgeRef) f = data;
 
-    if (error != NULL) {
-        loaded(f, error);
+    if (error != NULL || f->work == NULL) {
+        forge_loaded(f, error);
         return;
     }
     Sweep *s = g_new0(Sweep, 1);
 
-    *s = (Sweep){.forge = f,
+    *s = (Sweep){.forge = forge_ref(f),
                  .folder = g_strdup(f->repos),
                  .host = {.launcher = f->spec.git},
                  .known = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL)};
@@ -200,5 +205,5 @@ forge_load(Forge *forge, DbDone done, void *data)
     forge_each(forge, let_go, NULL);
     forge->loaded = done;
     forge->loaded_data = data;
-    repo_rows_load(forge, on_rows, forge);
+    repo_rows_load(forge, on_rows, forge_ref(forge));
 }

@@ -89,6 +89,11 @@ void repo_tell(Repo *repo, const RepoEvent *event);
 
 Forge *forge_ref(Forge *forge);
 void forge_unref(Forge *forge);
+typedef Forge ForgeRef;
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(ForgeRef, forge_unref)
+
+/* Whoever waits for forge_load(), if anybody still does. */
+void forge_loaded(Forge *forge, const GError *error);
 
 void forge_add_repo(Forge *forge, Repo *repo); /* takes it */
 void forge_drop_repo(Forge *forge, Repo *repo);
@@ -108,11 +113,11 @@ extern const char repo_removed_suffix[]; /* of a folder behind its id */
 
 /* ---- repo-source.c ---- */
 
-/* Whether it may be imported from there; without its credentials, which are a text of their own,
- * "user:password", or NULL. */
+/* Whether it may be imported from there, as far as its form goes; without its credentials, which are
+ * a text of their own, "user:password", or NULL. */
 bool repo_source_check(const RepoSpec *spec, char **ret_source, char **ret_credentials, GError **error);
-/* The same for a folder that was found good before. */
-bool repo_source_check_folder(const char *folder, GError **error);
+/* Blocks.  The folder git works with: `path` itself or its `.git`; NULL if it must not be taken. */
+char *repo_source_find_folder(const char *path, GError **error);
 bool repo_source_is_url(const char *source);
 void repo_wipe(char *secret); /* and frees it */
 

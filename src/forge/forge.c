@@ -80,8 +80,12 @@ forge_unref(Forge *forge)
 void
 forge_free(Forge *forge)
 {
+    g_autoptr(GError) ends = NULL;
+
     if (forge == NULL)
         return;
+    err_set(&ends, ERR_CANCELLED, "the server is stopping");
+    forge_loaded(forge, ends);
     repo_upkeep_end(forge);
     g_clear_pointer(&forge->smart, smart_free);
     pulls_free(forge->pulls);

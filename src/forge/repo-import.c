@@ -33,7 +33,9 @@ import_work(GitRepo *git, void *data, GError **error)
     if (!repo_init_folder(git, b->branch[0] != '\0' ? b->branch : repo_branch_default, error))
         return false;
     FAILPOINT("repo-import-begun");
-    if (!is_url && !repo_source_check_folder(b->source, error))
+    g_autofree char *folder = is_url ? NULL : repo_source_find_folder(b->source, error);
+
+    if (!is_url && folder == NULL)
         return false;
     if (!(is_url ? bring_from_url(git, b, error) : bring_from_folder(git, b, &i->host, error)))
         return false;

@@ -145,6 +145,7 @@ repo_make(Repo *repo, DbDone done, void *data)
 typedef struct Create {
     Repo *repo;
     char *credentials;
+    char *folder, *found; /* NULL: not from one */
     RepoFunc done;
     void *data;
 } Create;
@@ -155,6 +156,8 @@ create_end(Create *c, const GError *error)
     c->done(error == NULL ? c->repo : NULL, error, c->data);
     repo_unref(c->repo);
     repo_wipe(c->credentials);
+    g_free(c->folder);
+    g_free(c->found);
     g_free(c);
 }
 
@@ -192,6 +195,31 @@ on_create_row(void *data, const GError *error)
     }
     repo_import(r, c->credentials);
     create_end(c, NULL);
+}
+
+/* In a thread: a folder may be of a file system that takes its time. */
+static bool
+look_work(GitRepo *git, void *data, GError **error)
+{
+    Create *c = data;
+
+    c->found = repo_source_find_folder(c->folder, error);
+    return c->found != NULL;
+}
+
+static void
+on_looked(void *data, const GError *error)
+{
+    Create *c = data;
+    Repo *r = c->repo;
+
+    if (error != NULL) {
+        forge_drop_repo(r->forge, r);
+        create_end(c, error);
+        return;
+    }
+    r->source = g_steal_pointer(&c->found);
+    repo_rows_add(r, NULL, on_create_row, c);
 }
 
 static bool
@@ -249,9 +277,15 @@ repo_create(Forge *forge, const RepoSpec *spec, RepoFunc done, void *data)
     Repo *r = repo_from_spec(forge, spec, owner);
     Create *c = g_new0(Create, 1);
 
-    r->source = g_strdup(source);
-    r->upstream = spec->mirror ? g_strdup(source) : NULL;
-    *c = (Create){repo_ref(r), g_steal_pointer(&credentials), done, data};
+    *c = (Create){
+        .repo = repo_ref(r), .credentials = g_steal_pointer(&credentials), .done = done, .data = data};
     forge_add_repo(forge, r);
-    repo_rows_add(r, NULL, on_create_row, c);
+    if (source == NULL || repo_source_is_url(source)) {
+        r->upstream = spec->mirror ? g_strdup(source) : NULL;
+        r->source = g_steal_pointer(&source);
+        repo_rows_add(r, NULL, on_create_row, c);
+    } else {
+        c->folder = g_steal_pointer(&source);
+        forge_read(forge, r, "look at the source", look_work, on_looked, c, NULL);
+    }
 }

@@ -246,7 +246,7 @@ on_read(void *data, const GError *error)
 {
     LoadJob *j = data;
 
-    for (guint i = 0; error == NULL && i < j->repos->len; i++)
+    for (guint i = 0; error == NULL && j->forge->work != NULL && i < j->repos->len; i++)
         forge_add_repo(j->forge, repo_ref(j->repos->pdata[i]));
     j->done(j->data, error);
 }

@@ -97,29 +97,18 @@ find_git_folder(const char *path, GError **error)
     return NULL;
 }
 
-static bool
-check_folder(const char *path, char **ret_source, GError **error)
+char *
+repo_source_find_folder(const char *path, GError **error)
 {
     char real[PATH_MAX];
 
-    if (!path_is_normal(path))
-        return err_set(error, ERR_INVALID, "'%s' is no absolute path without '.', '..' and '//'", path);
-    if (realpath(path, real) == NULL)
-        return err_errno(error, "look at '%s' as the server's user", path);
+    if (realpath(path, real) == NULL) {
+        err_errno(error, "look at '%s' as the server's user", path);
+        return NULL;
+    }
     g_autofree char *found = find_git_folder(real, error);
 
-    if (found == NULL || !check_git_folder(found, error))
-        return false;
-    *ret_source = g_steal_pointer(&found);
-    return true;
-}
-
-bool
-repo_source_check_folder(const char *folder, GError **error)
-{
-    g_autofree char *source = NULL;
-
-    return check_folder(folder, &source, error);
+    return found != NULL && check_git_folder(found, error) ? g_steal_pointer(&found) : NULL;
 }
 
 /* ---- URLs ---- */
@@ -178,5 +167,9 @@ repo_source_check(const RepoSpec *spec, char **ret_source, char **ret_credential
         return check_url(spec, ret_source, ret_credentials, error);
     if (spec->mirror)
         return err_set(error, ERR_INVALID, "only what is at a URL can be mirrored");
-    return check_folder(spec->source, ret_source, error);
+    if (!path_is_normal(spec->source))
+        return err_set(error, ERR_INVALID, "'%s' is no absolute path without '.', '..' and '//'",
+                       spec->source);
+    *ret_source = g_strdup(spec->source);
+    return true;
 }
