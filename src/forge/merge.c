@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/failpoint.h"
 #include "forge/merge-parse.h"
 #include "forge/merge-private.h"
 #include "forge/object-write.h"
@@ -104,8 +105,10 @@ commit_it(GitRepo *repo, const MergeSpec *spec, const char *const *parents, Merg
 
     g_ptr_array_add(texts, text);
     done->children++;
+    FAILPOINT("merge-tree-made");
     if (!commits_write(repo, texts, error))
         return false;
+    FAILPOINT("merge-commit-made");
     commit_text_oid(text, done->oid);
     done->commits = 1;
     return true;
