@@ -253,7 +253,6 @@ test_many(void)
 {
     g_autoptr(GitWorld) world = git_world_new();
     g_autoptr(GitStory) story = git_story_new();
-    guint seen = 0;
 
     git_story_commit(story, "old", NULL, "feat: old");
     for (int i = 0; i < MANY / 2; i++) {
@@ -284,7 +283,6 @@ test_many(void)
             g_assert_true(file->counted && file->patch != NULL && file->status == DIFF_ADDED);
             g_assert_cmpuint(file->additions, ==, 11);
         }
-        seen += page->files->len;
         g_free(from);
         from = g_steal_pointer(&page->next);
     }
