@@ -167,12 +167,7 @@ start_helper(Box *box, const KeeperRequest *r, int mount_fd)
         box->attach_serial = r->serial;
         return true;
     }
-    int saved = errno;
-
-    (void)pidfd_send_signal(pidfd, SIGKILL, NULL, 0);
-    (void)fork_reap(pidfd);
-    close(pidfd);
-    errno = saved;
+    fork_give_up(pidfd);
     return false;
 }
 

@@ -44,6 +44,17 @@ fork_reap(int pidfd)
     return info.si_code == CLD_EXITED ? info.si_status : SIGNAL_BASE + info.si_status;
 }
 
+void
+fork_give_up(int pidfd)
+{
+    int saved = errno;
+
+    (void)syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
+    (void)fork_reap(pidfd);
+    close(pidfd);
+    errno = saved;
+}
+
 bool
 fork_may_share(const int *keep, int n)
 {

@@ -21,6 +21,8 @@ int fork_raise_fd(int fd);
 /* The child's status is taken; to be called when the pidfd is readable.  The exit code, or
  * 128 + the signal. */
 int fork_reap(int pidfd);
+/* For one that cannot be watched: it is killed and waited for, its pidfd closed.  errno stays. */
+void fork_give_up(int pidfd);
 
 /* For a child that has to die with the keeper and hold nothing of it: closes every fd but
  * these, and ends when the keeper is gone already, or the table cannot be its own.  Sorts `keep`. */

@@ -235,12 +235,7 @@ start_helper(Hold *hold, pid_t pid)
     hold->helper = (Watch){.fd = -1, .func = on_helper, .ctx = hold};
     if (loop_add(&hold->keeper->loop, &hold->helper, pidfd, EPOLLIN))
         return true;
-    int saved = errno;
-
-    (void)pidfd_send_signal(pidfd, SIGKILL, NULL, 0);
-    (void)fork_reap(pidfd);
-    close(pidfd);
-    errno = saved;
+    fork_give_up(pidfd);
     return false;
 }
 
