@@ -18,6 +18,7 @@ static const ApiRoute *const tables[] = {
     files_tree_routes,
     files_watch_routes,
     git_routes,
+    git_sign_routes,
     health_routes,
     identities_routes,
     keys_routes,
