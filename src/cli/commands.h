@@ -25,6 +25,7 @@
     X(budget)                                                                                                \
     X(cost)                                                                                                  \
     X(link)                                                                                                  \
+    X(identity)                                                                                              \
     X(key)                                                                                                   \
     X(events)                                                                                                \
     X(backup)                                                                                                \
