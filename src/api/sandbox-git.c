@@ -8,6 +8,7 @@
 #include "api/state.h"
 #include "base/err.h"
 #include "forge/message-core.h"
+#include "forge/pull.h"
 #include "forge/workspace.h"
 
 enum { NAME_MAX_BYTES = 2 * REPO_NAME_MAX + 1, WORD_MAX = 100, PATHS_MAX = 1000 };
@@ -221,6 +222,47 @@ push(ApiCall *call, Box *box, Json *body)
     workspace_push(call->api->forge, box, repo, call->caller.actor, call_on_json, call);
 }
 
+/* Of the branch that the sandbox has, to the default one unless told otherwise. */
+static void
+open_pull(ApiCall *call, Box *box, Json *body)
+{
+    const char *repository = NULL;
+    PullSpec spec = {.actor = call->caller.actor};
+    const JsonField fields[] = {
+        {"repository", JSON_KIND_STRING, &repository, false, 1, NAME_MAX_BYTES},
+        {"title", JSON_KIND_STRING, &spec.title, true, 1, THREAD_TITLE_MAX},
+        {"body", JSON_KIND_STRING, &spec.body, false, 0, MESSAGE_MAX},
+        {"base", JSON_KIND_STRING, &spec.base, false, 1, REPO_BRANCH_NAME_MAX},
+        {"task_id", JSON_KIND_STRING, &spec.task_id, false, 1, WORD_MAX},
+        {"draft", JSON_KIND_BOOL, &spec.draft},
+        {NULL},
+    };
+    g_autoptr(GError) error = NULL;
+    Repo *repo;
+    RepoInfo info;
+    BoxInfo of;
+
+    if (!json_read(body, fields, &error)) {
+        call_respond_error(call, error);
+        return;
+    }
+    if (!find_repo(call, repository, &repo))
+        return;
+    box_info(box, &of);
+    const Workspace *w = workspace_find(call->api->forge, of.id, repo);
+    Repo *own = w != NULL ? forge_find_id(call->api->forge, w->repository_id) : NULL;
+
+    if (own == NULL) {
+        respond_error(call->request, 404, "the sandbox has no work tree of that repository: clone it first");
+        return;
+    }
+    repo_info(own, &info);
+    spec.head = w->branch;
+    spec.base = spec.base != NULL ? spec.base : info.default_branch;
+    http_request_ref(call->request);
+    pull_open(call->api->forge, own, &spec, call_on_json, call);
+}
+
 static void
 post_clone(ApiCall *call)
 {
@@ -253,10 +295,19 @@ post_push(ApiCall *call)
     begin(call, &func);
 }
 
+static void
+post_pull(ApiCall *call)
+{
+    static const GitFunc func = open_pull;
+
+    begin(call, &func);
+}
+
 const ApiRoute sandbox_git_routes[] = {
     {"POST", "/api/v1/sandboxes/{id}/git/clone", SCOPE_BOX, 0, post_clone},
     {"POST", "/api/v1/sandboxes/{id}/git/branch", SCOPE_BOX, 0, post_branch},
     {"POST", "/api/v1/sandboxes/{id}/git/commit", SCOPE_BOX, 0, post_commit},
     {"POST", "/api/v1/sandboxes/{id}/git/push", SCOPE_BOX, 0, post_push},
+    {"POST", "/api/v1/sandboxes/{id}/git/pr", SCOPE_BOX, 0, post_pull},
     {NULL},
 };
