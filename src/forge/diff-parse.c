@@ -19,7 +19,6 @@ struct DiffParser {
     guint next_file;            /* whose patch comes next */
     guint parts_left;           /* of this file: a changed type is a removal and an addition */
     guint64 old_left, new_left; /* lines of this piece */
-    bool pieces;                /* there was one in this part: no more of the head */
     size_t kept;
     guint64 read;
     bool stopped, broken;
@@ -181,7 +180,6 @@ end_line(DiffParser *p)
 
     if (!in_piece && g_str_has_prefix(line, "diff --git ")) {
         begin_section(p);
-        p->pieces = false;
     } else if (p->file == NULL) {
         p->broken = true;
     } else if (in_piece || line[0] == '\\') {
@@ -189,10 +187,7 @@ end_line(DiffParser *p)
         keep_line(p);
     } else if (g_str_has_prefix(line, "@@ ")) {
         p->broken = !diff_piece_parse(line, &p->old_left, &p->new_left);
-        p->pieces = true;
         keep_line(p);
-    } else if (p->pieces) {
-        p->broken = true;
     } else if (g_str_has_prefix(line, "Binary files ")) {
         p->file->binary = true;
     }

@@ -33,13 +33,14 @@ names_of(const MergeResult *result, guint files)
     return names;
 }
 
-/* NULL: it is no UTF-8. */
 static Json *
 text_json(const GByteArray *bytes)
 {
-    if (memchr(bytes->data, '\0', bytes->len) != NULL)
+    const char *text = (const char *)bytes->data;
+
+    if (memchr(bytes->data, '\0', bytes->len) != NULL || !g_utf8_validate(text, bytes->len, NULL))
         return NULL;
-    return json_stringn((const char *)bytes->data, bytes->len);
+    return json_stringn(text, bytes->len);
 }
 
 static Json *

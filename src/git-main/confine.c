@@ -96,7 +96,12 @@ allow_loader(const LandlockRules *rules)
 }
 
 /* A place for files of the moment, also where nothing else may be written. */
-static const char scratch[] = "tmp";
+static bool
+allow_scratch(const LandlockRules *rules)
+{
+    return (mkdir("tmp", 0700) == 0 || errno == EEXIST) &&
+           landlock_allow(rules, "tmp", LANDLOCK_WRITE_TREE | LANDLOCK_ACCESS_FS_REFER);
+}
 
 static bool
 confine_files(const ConfineSpec *spec, int abi)
@@ -109,13 +114,13 @@ confine_files(const ConfineSpec *spec, int abi)
     landlock_allow_each(&rules, system_paths);
     if (spec->net)
         landlock_allow_each(&rules, landlock_network_paths);
-    bool done =
-        allow_loader(&rules) &&
-        landlock_allow(&rules, ".",
-                       spec->write ? LANDLOCK_WRITE_TREE | LANDLOCK_ACCESS_FS_REFER : LANDLOCK_READ_TREE) &&
-        (!spec->scratch || landlock_allow(&rules, scratch, LANDLOCK_WRITE_TREE | LANDLOCK_ACCESS_FS_REFER)) &&
-        (spec->hooks == NULL || landlock_allow(&rules, spec->hooks, LANDLOCK_RUN_TREE)) &&
-        landlock_enter(&rules);
+    bool done = allow_loader(&rules) &&
+                landlock_allow(&rules, ".",
+                               spec->write ? LANDLOCK_WRITE_TREE | LANDLOCK_ACCESS_FS_REFER
+                                           : LANDLOCK_READ_TREE) &&
+                (!spec->scratch || allow_scratch(&rules)) &&
+                (spec->hooks == NULL || landlock_allow(&rules, spec->hooks, LANDLOCK_RUN_TREE)) &&
+                landlock_enter(&rules);
 
     close(rules.fd);
     return done;
@@ -128,9 +133,6 @@ confine(const ConfineSpec *spec, const char **ret_doing)
 
     *ret_doing = "take limits";
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || !confine_limits())
-        return false;
-    *ret_doing = "make a folder for files of the moment";
-    if (spec->scratch && mkdir(scratch, 0700) < 0 && errno != EEXIST)
         return false;
     *ret_doing = "take rules for files";
     if (abi >= LANDLOCK_ABI_REFER && !confine_files(spec, abi))

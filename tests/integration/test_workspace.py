@@ -1,21 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """Work trees in boxes: objects are mounted, the branch is the box's own, and all of it ends with the box."""
+import os
 import pathlib
+import subprocess
 
 import pytest
 
 import workserver
 from boxserver import API
-from workserver import git
 from harness import check_error, wait_until
+from workserver import git
+
+needs_failpoints = pytest.mark.skipif(not os.environ.get('COOP_HAS_FAILPOINTS'),
+                                      reason='a release build has no failpoints')
 
 
 @pytest.fixture(scope='module')
 def server():
     with workserver.serving() as made:
-        source = workserver.make_source(pathlib.Path(made.home).parent / 'source')
-        made.source = source
-        made.import_repo('one', source)
+        made.source = workserver.make_source(made.folder / 'source')
+        made.import_repo('one', made.source)
         yield made
 
 
@@ -34,6 +38,153 @@ def test_clone(server):
         assert inside(server, box, 'cd one && git status --porcelain --branch') == '## task-42...origin/task-42'
         assert inside(server, box, 'cd one && git rev-parse HEAD v1 origin/main').split() == [head] * 3
         assert inside(server, box, 'cat one/sub/f2.txt') == 'file 2'
-        assert inside(server, box, 'cd one && git fsck --connectivity-only && git count-objects -v | grep ^count') == 'count: 0'
+        inside(server, box, 'cd one && git fsck --connectivity-only')
+        assert inside(server, box, 'cd one && git count-objects -v | grep ^count') == 'count: 0'
         assert git(server.bare('one'), 'rev-parse', 'task-42') == head
-        check_error(server, server.ask('POST', f'{API}/{box}/git/clone', body=b'{"repository": "one"}'), 409)
+        check_error(server, server.ask('POST', f'{API}/{box}/git/clone', body={'repository': 'one'}), 409)
+        kinds = [e['kind'] for e in server.events(box=made_id(server, box))]
+        assert 'branch.created' in kinds and 'git.cloned' in kinds
+
+
+def made_id(server, box):
+    return server.get(f'{API}/{box}')['e2b_id']
+
+
+@pytest.mark.parametrize('body, status', [
+    ({'repository': 'none'}, 404), ({}, 400), ({'repository': 'one', 'branch': '../x'}, 400),
+    ({'repository': 'one', 'branch': '--mirror'}, 400), ({'repository': 'one', 'base': 'nowhere'}, 404),
+    ({'repository': 'one', 'task': {'id': 'a b'}}, 400), ({'repository': 'one', 'identity': 'nobody'}, 404),
+    ({'repository': 'one', 'path': '/etc'}, 409), ({'repository': 'one', 'path': '/proc/x'}, 400),
+    ({'repository': 'one', 'more': 1}, 400),
+])
+def test_refused(server, body, status):
+    with server.box() as box:
+        check_error(server, server.ask('POST', f'{API}/{box}/git/clone', body=body), status)
+        made = server.clone(box, 'one')
+        assert made['branch'] == f'box-{made_id(server, box)}'
+
+
+def test_a_generation_stays_while_a_box_has_it(server):
+    with server.box() as box:
+        first = server.clone(box, 'one')['generation']
+        bare = server.bare('one')
+        with server.box() as other:
+            server.clone(other, 'one', branch='moves')
+        wait_until(lambda: set(server.generations()) - {first}, 'a newer generation')
+        assert first in server.generations()
+        for pack in (bare / 'objects' / 'pack').iterdir():
+            pack.unlink()
+        inside(server, box, 'cd one && git fsck --connectivity-only && git log -1')
+        source = git(server.source, 'rev-parse', '--git-dir')
+        subprocess.run(['git', '-C', bare, 'unpack-objects', '-q'], check=True,
+                       input=subprocess.run(['git', '-C', server.source, 'pack-objects', '--all', '--stdout', '-q'],
+                                            input=b'', check=True, capture_output=True).stdout)
+        assert source
+    wait_until(lambda: first not in server.generations(), 'the end of a generation nobody has')
+
+
+def test_after_a_restart(server):
+    with server.box() as box:
+        made = server.clone(box, 'one', branch='stays')
+        server.kill()
+        server.restart()
+        check_error(server, server.ask('POST', f'{API}/{box}/git/clone', body={'repository': 'one'}), 409)
+        assert made['generation'] in server.generations()
+        inside(server, box, 'cd one && git log -1')
+
+
+@needs_failpoints
+@pytest.mark.parametrize('point', ['generation-row', 'generation-linked', 'generation-made', 'clone-prepared',
+                                   'clone-written'])
+def test_killed_on_the_way(point):
+    with workserver.serving() as server:
+        server.import_repo('one', workserver.make_source(server.folder / 'source'))
+        with server.box() as box:
+            server.kill()
+            server.env['COOP_FAIL_AT'] = point
+            server.restart()
+            with pytest.raises((ConnectionError, AssertionError, OSError)):
+                server.clone(box, 'one', branch='b')
+            server.wait_killed()
+            del server.env['COOP_FAIL_AT']
+            server.restart()
+            assert not [name for name in server.generations() if '.' in name]
+            server.ask('POST', f'{API}/{box}/git/clone', body={'repository': 'one', 'branch': 'c', 'path': 'again'})
+        with server.box() as box:
+            made = server.clone(box, 'one', branch='d')
+            inside(server, box, 'cd one && git fsck --connectivity-only')
+        wait_until(lambda: server.generations() == [server.generations()[-1]] or
+                   made['generation'] in server.generations(), 'one generation')
+
+
+# ---- who commits ----
+
+def test_identities(server):
+    made = server.post('/api/v1/identities', {'name': 'ann', 'email': 'ann@example.org'})
+    assert made['public_key'].startswith('ssh-ed25519 ') and 'secret' not in str(made)
+    assert made['rights'] == [{'repository': '*', 'access': 'write'}]
+    check_error(server, server.ask('POST', '/api/v1/identities', body={'name': 'ann'}), 409)
+    check_error(server, server.ask('POST', '/api/v1/identities', body={'name': 'x y'}), 400)
+    check_error(server, server.ask('POST', '/api/v1/identities', body={'name': 'x', 'email': 'a b@c'}), 400)
+    reader = server.make_key('read,box', name='reader')['key']
+    check_error(server, server.ask('POST', '/api/v1/identities', body={'name': 'y'}, key=reader), 403)
+    assert made in server.get('/api/v1/identities', key=reader)['identities']
+    server.kill()
+    server.restart()
+    assert server.get('/api/v1/identities/ann') == made
+    only = server.post('/api/v1/identities', {'name': 'only', 'rights': [{'repository': 'one', 'access': 'read'}]})
+    with server.box() as box:
+        answer = server.ask('POST', f'{API}/{box}/git/clone', body={'repository': 'one', 'identity': only['id']})
+        check_error(server, answer, 403)
+
+
+def verify(server, oid, folder):
+    signers = folder / 'signers'
+    signers.write_text(server.get('/api/v1/allowed-signers')['allowed_signers'])
+    return subprocess.run(['git', '-C', server.bare('one'), '-c', f'gpg.ssh.allowedSignersFile={signers}',
+                           'verify-commit', oid], capture_output=True, text=True)
+
+
+def test_signed_commit_and_push(server, tmp_path):
+    who = server.post('/api/v1/identities', {'name': 'signer'})
+    with server.box() as box:
+        made = server.clone(box, 'one', task={'id': '7', 'role': 'coder'}, identity='signer')
+        assert made['branch'] == 'task-7--coder-1' and made['identity'] == 'signer'
+        inside(server, box, 'cd one && echo more >> sub/f1.txt')
+        check_error(server, server.ask('POST', f'{API}/{box}/git/commit', body={'message': 'what I did'}), 400)
+        done = server.post(f'{API}/{box}/git/commit', {'message': 'feat: say more'}, status=200)
+        check_error(server, server.ask('POST', f'{API}/{box}/git/commit', body={'message': 'feat: none'}), 409)
+        pushed = server.post(f'{API}/{box}/git/push', {}, status=200)
+        assert pushed['commit'] == done['commit'] == git(server.bare('one'), 'rev-parse', made['branch'])
+        good = verify(server, done['commit'], tmp_path)
+        assert good.returncode == 0 and who['email'] in good.stderr, good
+        # Under another's name nothing is signed, whatever the box says.
+        assert 'another e-mail' in server.run(
+            box, 'cd one && echo x >> sub/f1.txt && git -c user.email=ann@example.org commit -qam "feat: as ann"')['stderr']
+        # And to another's branch nothing is pushed.
+        inside(server, box, 'cd one && git push -q origin HEAD:refs/heads/main', code=1)
+        server.ask('DELETE', f"/api/v1/identities/{who['id']}")
+        assert 'revoked' in server.run(box, 'cd one && git commit -qam "feat: late"')['stderr']
+        assert verify(server, done['commit'], tmp_path).returncode == 0
+
+
+def test_branch(server):
+    server.post('/api/v1/identities', {'name': 'brancher'})
+    with server.box() as box:
+        server.clone(box, 'one', branch='first', identity='brancher')
+        done = server.post(f'{API}/{box}/git/branch', {'branch': 'second'}, status=200)
+        assert done['branch'] == 'second' and inside(server, box, 'cd one && git branch --show-current') == 'second'
+        inside(server, box, 'cd one && echo y >> sub/f1.txt && git commit -qam "feat: y" && git push -q')
+        inside(server, box, 'cd one && git push -q origin HEAD:refs/heads/first', code=1)
+        assert git(server.bare('one'), 'rev-parse', 'second') == inside(server, box, 'cd one && git rev-parse HEAD')
+
+
+def test_pull_request(server):
+    server.post('/api/v1/identities', {'name': 'puller'})
+    with server.box() as box:
+        check_error(server, server.ask('POST', f'{API}/{box}/git/pr', body={'title': 'x'}), 404)
+        server.clone(box, 'one', branch='wanted', identity='puller')
+        inside(server, box, 'cd one && echo z >> sub/f0.txt && git commit -qam "feat: z" && git push -q')
+        made = server.post(f'{API}/{box}/git/pr', {'title': 'feat: z', 'draft': True}, status=200)
+        assert made['number'] >= 1 and made['title'].endswith('feat: z')
+        check_error(server, server.ask('POST', f'{API}/{box}/git/pr', body={'title': 'x'}), 409)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A server with a forge, whose boxes have git."""
+"""A server with a forge and a door, whose boxes have git."""
 import contextlib
 import os
 import pathlib
@@ -7,7 +7,9 @@ import shutil
 import subprocess
 import tempfile
 
-from boxserver import API, LAYER, BoxServer, Keeper, copy_program, libraries, need_boxes
+from boxserver import API, LAYER, Keeper, copy_program, libraries, need_boxes
+from doorserver import DoorServer
+from harness import wait_until
 
 GIT_CORE = pathlib.Path('/usr/lib/git-core')
 PEOPLE = {'GIT_AUTHOR_NAME': 'A', 'GIT_AUTHOR_EMAIL': 'a@example.org', 'GIT_COMMITTER_NAME': 'A',
@@ -54,7 +56,7 @@ class GitKeeper(Keeper):
         self.options = ['--generations', generations]
 
 
-class GitServer(BoxServer):
+class WorkServer(DoorServer):
     def __init__(self, folder, **options):
         super().__init__(folder, **options)
         self.keeper = GitKeeper(self.home)
@@ -64,7 +66,6 @@ class GitServer(BoxServer):
         return self.ready(name)
 
     def ready(self, name):
-        from harness import wait_until
         return wait_until(lambda: (r := self.get(f'/api/v1/repos/coop/{name}'))['state'] == 'ready' and r,
                           'the import')
 
@@ -82,8 +83,9 @@ class GitServer(BoxServer):
 def serving(**options):
     need_boxes()
     place = pathlib.Path(tempfile.mkdtemp(prefix='coop-'))
+    place.chmod(0o711)  # the door is another user
     try:
-        server = GitServer(place, **options)
+        server = WorkServer(place, **options)
         server.home.mkdir(mode=0o700)
         server.keeper.prepare()
         add_git(server.keeper.templates / LAYER)
