@@ -105,7 +105,7 @@ get_refs(ApiCall *call)
     if (smart_service_parse(http_request_query(call->request), &service))
         serve(call, service);
     else
-        respond_error(call->request, 403,
+        respond_error(call->request, 400,
                       "only git's smart protocol is spoken here: ?service=git-upload-pack or "
                       "?service=git-receive-pack");
 }
