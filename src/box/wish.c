@@ -148,7 +148,7 @@ wish_check(const BoxSpec *spec, GError **error)
     return check_name("name", spec->name, error) && check_name("template", spec->template, error) &&
            check_line("agent_id", spec->agent_id, WISH_ID_MAX, error) &&
            check_line("task_id", spec->task_id, WISH_ID_MAX, error) &&
-           check_line("squad_id", spec->squad_id, WISH_SQUAD_MAX, error) &&
+           check_line("squad_id", spec->squad_id, WISH_ID_MAX, error) &&
            check_line("repo_url", spec->repo_url, WISH_URL_MAX, error) &&
            check_line("lease", spec->lease, WISH_LEASE_MAX, error) && check_env(spec->env, error) &&
            check_metadata(spec->metadata, error) && check_life("lifetime", spec->lifetime_ms, error) &&

@@ -6,8 +6,7 @@
 /* What a caller wants of a box, checked before anything is made. */
 
 enum {
-    WISH_ID_MAX = 128, /* agent_id, task_id */
-    WISH_SQUAD_MAX = 64,
+    WISH_ID_MAX = 128, /* agent_id, task_id, squad_id */
     WISH_URL_MAX = 2048,
     WISH_LEASE_MAX = 255,
     WISH_ENV_BYTES_MAX = 32 * 1024, /* an environment travels in one packet, with the command */

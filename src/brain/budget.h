@@ -22,7 +22,7 @@ typedef struct BudgetSpent {
     guint64 tokens, microusd, calls;
 } BudgetSpent;
 
-enum { BUDGET_SCOPES_MAX = 16384, BUDGET_SCOPE_LEN_MAX = 96, BUDGET_SCOPES_PER_CALL = 5 };
+enum { BUDGET_SCOPES_MAX = 16384, BUDGET_SCOPE_LEN_MAX = 136, BUDGET_SCOPES_PER_CALL = 5 };
 
 Budgets *budgets_new(void);
 void budgets_free(Budgets *budgets);

@@ -58,20 +58,6 @@ on_env_changed(const char *const *env, void *ctx)
     box_host_set_env(b->host, env);
 }
 
-/* A label is told as far as it has room. */
-static char *
-dup_label(const char *text)
-{
-    const char *end = NULL;
-
-    if (text == NULL)
-        return NULL;
-    g_autofree char *cut = g_strndup(text, DOOR_LABEL_MAX);
-
-    (void)g_utf8_validate(cut, -1, &end);
-    return end > cut ? g_strndup(cut, (gsize)(end - cut)) : NULL;
-}
-
 static void
 on_door_opened(Box *box, int fd, guint64 cookie, void *ctx)
 {
@@ -79,15 +65,12 @@ on_door_opened(Box *box, int fd, guint64 cookie, void *ctx)
     BoxInfo info;
 
     box_info(box, &info);
-    g_autofree char *agent = dup_label(info.agent_id);
-    g_autofree char *task = dup_label(info.task_id);
-    g_autofree char *squad = dup_label(info.squad_id);
-
-    door_service_open(b->door, fd,
-                      &(DoorServiceBox){.id = info.id,
-                                        .template = info.template,
-                                        .cookie = cookie,
-                                        .labels = {.agent = agent, .task = task, .squad = squad}});
+    door_service_open(
+        b->door, fd,
+        &(DoorServiceBox){.id = info.id,
+                          .template = info.template,
+                          .cookie = cookie,
+                          .labels = {.agent = info.agent_id, .task = info.task_id, .squad = info.squad_id}});
 }
 
 static void

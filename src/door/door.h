@@ -24,7 +24,7 @@ enum {
     DOOR_BOXES_MAX = 4096,
     DOOR_BOX_CONNECTIONS = 256,
     DOOR_BOX_TUNNELS = 64,
-    DOOR_LABEL_MAX = 64,
+    DOOR_LABEL_MAX = 128, /* as long as any id that a box can be given */
 };
 
 /* Per box; 0: no such bound. */

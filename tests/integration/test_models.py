@@ -306,6 +306,16 @@ def test_a_budget_stops_calls_before_they_are_made(server, provider):
         assert ask(server, box, {**ASK, 'temperature': 0})[0] == 200
 
 
+def test_a_long_name_has_a_budget_too(server, provider):
+    task, alike = 't' * 127 + 'a', 't' * 127 + 'b'
+    with server.box(task_id=task) as box, server.box(task_id=alike) as other:
+        coop(server, 'budget', 'set', f'task:{task}', '--calls', '1')
+        assert ask(server, box)[0] == 200
+        assert ask(server, box)[0] == 402
+        assert ask(server, other)[0] == 200
+        coop(server, 'budget', 'rm', f'task:{task}')
+
+
 def test_a_squad_has_a_budget_and_an_account(server, provider):
     with server.box(squad_id='crew') as one, server.box(squad_id='crew') as two, server.box() as other:
         coop(server, 'budget', 'set', 'squad:crew', '--calls', '1')
