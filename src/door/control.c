@@ -16,7 +16,8 @@
 
 enum {
     QUEUE_MAX = 1024,
-    FACTS_AHEAD = 256, /* sent and not acknowledged */
+    FACTS_AHEAD = 256,    /* sent and not acknowledged */
+    FORWARDS_AHEAD = 256, /* not yet sent; further ones are refused, or the queue would end with them */
     TICK_MS = 1000,
     INSTANCE_BYTES = 16,
 };
@@ -235,7 +236,7 @@ on_forward(const char *box_id, int fd, void *ctx)
 {
     DoorControl *c = ctx;
 
-    return c->peer != NULL &&
+    return c->peer != NULL && door_peer_waiting(c->peer) < FORWARDS_AHEAD &&
            door_peer_send(c->peer, json_pack("{s:s, s:s}", "say", "forward", "box", box_id), fd);
 }
 

@@ -83,6 +83,10 @@ void stream_start(DoorBox *box, HttpRequest *request, const DoorName *name, cons
                   const StreamKind *kind);
 void stream_end(Stream *stream); /* frees it */
 void stream_count(Stream *stream, size_t to_upstream, size_t from_upstream);
+/* The same for a request that is no stream. */
+void stream_count_box(DoorBox *box, size_t to_upstream, size_t from_upstream);
+/* Takes a request from the box's; its bound that was reached, or NULL. */
+const char *stream_bound(DoorBox *box);
 /* Whether its policy, as it is now, still permits it. */
 bool stream_is_permitted(const Stream *stream);
 void stream_cut(Stream *stream);

@@ -32,14 +32,40 @@ door_set_forward(Door *door, DoorForward forward, void *ctx)
     door->forward_ctx = ctx;
 }
 
+static void
+count(void *ctx, size_t to_upstream, size_t from_upstream)
+{
+    stream_count_box(ctx, to_upstream, from_upstream);
+}
+
+static bool
+may_move(void *ctx)
+{
+    DoorBox *box = ctx;
+
+    return meter_allowance(&box->meter) > 0;
+}
+
+static void
+on_over(HttpRequest *request, const HttpOutcome *outcome, void *data)
+{
+    door_box_unref(data);
+}
+
 void
 forward_request(DoorBox *box, HttpRequest *request)
 {
+    static const HttpMeter meter = {.moved = count, .may_move = may_move};
     /* Whoever has a key in there got it from elsewhere; it is not needed here. */
     static const char *const dropped[] = {"Authorization", "X-API-Key", "Cookie", NULL};
     Door *door = box->door;
+    const char *bound = stream_bound(box);
     int ends[2];
 
+    if (bound != NULL) {
+        answer_limit(box, request, bound);
+        return;
+    }
     if (door->forward == NULL ||
         socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) < 0) {
         answer_refusal(request, 503, "coop: the server is away; try again later\n");
@@ -51,7 +77,12 @@ forward_request(DoorBox *box, HttpRequest *request)
         answer_refusal(request, 503, "coop: the server is away; try again later\n");
         return;
     }
+    http_request_on_over(request, on_over, door_box_ref(box));
     http_proxy(request, g_steal_fd(&ours),
-               &(HttpProxySpec){
-                   .loop = door->loop, .drop_headers = dropped, .head_ms = HEAD_MS, .stall_ms = STALL_MS});
+               &(HttpProxySpec){.loop = door->loop,
+                                .drop_headers = dropped,
+                                .meter = &meter,
+                                .meter_ctx = box,
+                                .head_ms = HEAD_MS,
+                                .stall_ms = STALL_MS});
 }

@@ -119,18 +119,22 @@ stream_cut(Stream *stream)
 /* ---- counting ---- */
 
 void
-stream_count(Stream *stream, size_t to_upstream, size_t from_upstream)
+stream_count_box(DoorBox *box, size_t to_upstream, size_t from_upstream)
 {
-    DoorBox *box = stream->box;
-
-    stream->to_upstream += to_upstream;
-    stream->from_upstream += from_upstream;
     box->door->stats.bytes_out += to_upstream;
     box->door->stats.bytes_in += from_upstream;
     meter_moved(&box->meter, to_upstream + from_upstream);
     /* Not from here: whoever counts is in the middle of it. */
     if (box->listener != NULL && box->stop.queue == NULL && meter_day_is_used_up(&box->meter))
         loop_timer_set(box->door->loop, &box->stop, 0);
+}
+
+void
+stream_count(Stream *stream, size_t to_upstream, size_t from_upstream)
+{
+    stream->to_upstream += to_upstream;
+    stream->from_upstream += from_upstream;
+    stream_count_box(stream->box, to_upstream, from_upstream);
 }
 
 /* ---- permission ---- */
@@ -216,15 +220,13 @@ on_dialled(int fd, const char *address, const GError *error, void *data)
 
 /* ---- the start ---- */
 
-static const char *
-bound_reached(DoorBox *box, const DoorName *name, bool tunnel)
+const char *
+stream_bound(DoorBox *box)
 {
     if (meter_day_is_used_up(&box->meter))
         return "bytes per day";
     if (!meter_take_request(&box->meter))
         return "requests per minute";
-    if (tunnel && box->tunnels >= DOOR_BOX_TUNNELS)
-        return "tunnels at once";
     return NULL;
 }
 
@@ -232,8 +234,10 @@ void
 stream_start(DoorBox *box, HttpRequest *request, const DoorName *name, const char *target,
              const StreamKind *kind)
 {
-    const char *bound = bound_reached(box, name, target == NULL);
+    const char *bound = stream_bound(box);
 
+    if (bound == NULL && target == NULL && box->tunnels >= DOOR_BOX_TUNNELS)
+        bound = "tunnels at once";
     if (bound != NULL) {
         answer_limit(box, request, bound);
         return;

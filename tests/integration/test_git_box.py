@@ -1,48 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Git from inside boxes, through the door: the repository and the one branch follow from who asks."""
 import concurrent.futures
-import contextlib
 import os
 import pathlib
-import shutil
-import tempfile
 
 import pytest
 
 import workserver
-from boxserver import LAYER, need_boxes
-from doorserver import DoorServer
 from gitserver import VERSIONS
 from harness import wait_until
-from workserver import GitServer, git
+from workserver import git
 
 DOOR = 'http://127.0.0.1:3128'
 COMMIT = 'git -c user.name=A -c user.email=a@example.org commit -q'
 MAKE = 'cd one && echo {0} > {0}.txt && git add . && ' + COMMIT + ' -m "feat: add {0}" && '
 needs_failpoints = pytest.mark.skipif(not os.environ.get('COOP_HAS_FAILPOINTS'), reason='built without failpoints')
-
-
-class GitDoorServer(GitServer, DoorServer):
-    """Boxes with git, a forge, and the door between them."""
-
-
-@contextlib.contextmanager
-def serving():
-    need_boxes()
-    place = pathlib.Path(tempfile.mkdtemp(prefix='coop-'))
-    try:
-        place.chmod(0o711)  # the door is another user
-        server = GitDoorServer(place)
-        server.home.mkdir(mode=0o700)
-        server.keeper.prepare()
-        workserver.add_git(server.keeper.templates / LAYER)
-        server.start()
-        try:
-            yield prepare(server)
-        finally:
-            server.finish()
-    finally:
-        shutil.rmtree(place, ignore_errors=True)
 
 
 def prepare(made):
@@ -59,8 +31,8 @@ def prepare(made):
 
 @pytest.fixture(scope='module')
 def server():
-    with serving() as made:
-        yield made
+    with workserver.serving() as made:
+        yield prepare(made)
 
 
 @pytest.fixture
@@ -205,7 +177,8 @@ def test_boxes_side_by_side(server):
 
 @needs_failpoints
 def test_killed_in_a_push():
-    with serving() as server:
+    with workserver.serving() as server:
+        prepare(server)
         with server.box() as box:
             server.clone(box, 'one', branch='killed')
             server.stop()
@@ -221,3 +194,12 @@ def test_killed_in_a_push():
             wait_until(lambda: [e for e in server.events(kind='commit.pushed') if e['data']['after'] == tip],
                        'the push is told of')
             assert refs(server)['refs/heads/killed'] == tip
+
+
+def test_a_box_has_as_many_requests_for_git_as_for_all_else(server, box):
+    scope = {'scope': 'box', 'scope_id': box}
+    run(server, box, 'cd one && git ls-remote')
+    wait_until(lambda: server.get(f'/api/v1/door/limits?box={box}')['bytes_today'] > 0, 'what it used')
+    assert server.ask('PATCH', '/api/v1/door/limits', body={**scope, 'requests_per_min': 1}).status == 200
+    text = run(server, box, 'cd one && git ls-remote && git ls-remote', code=None)
+    assert '429' in text, text
