@@ -25,7 +25,7 @@ serve_person(ApiCall *call, SmartService service)
 {
     Repo *repo = find_repo(call);
     const SmartCaller caller = {.actor = call->caller.actor,
-                                .is_admin = (call->caller.scopes & SCOPE_ADMIN) != 0};
+                                .may_advance = (call->caller.scopes & SCOPE_ADMIN) != 0};
 
     if (repo == NULL)
         respond_error(call->request, 404, "there is no such repository");
@@ -81,7 +81,8 @@ serve_box(ApiCall *call, SmartService service)
     const SmartCaller caller = {.actor = agent != NULL ? agent : call->caller.actor,
                                 .box_id = call->caller.box_id,
                                 .branch = w->branch,
-                                .may_force = w->may_force};
+                                .may_force = w->may_force,
+                                .may_advance = w->may_advance};
 
     smart_serve(call->api->forge, repo, call->request, service, &caller);
 }

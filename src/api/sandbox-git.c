@@ -118,6 +118,7 @@ read_clone(ApiCall *call, Json *body, CloneForm *form)
     g_autoptr(GError) error = NULL;
 
     form->spec.actor = call->caller.actor;
+    form->spec.is_admin = (call->caller.scopes & SCOPE_ADMIN) != 0;
     if (!json_read(body, fields, &error) || (task != NULL && !read_task(task, &form->made_branch, &error))) {
         call_respond_error(call, error);
         return false;

@@ -125,6 +125,14 @@ repo_settings_read(Json *object, GError **error)
     return g_steal_pointer(&s);
 }
 
+bool
+repo_settings_protect(const RepoSettings *settings, const char *default_branch, const char *branch)
+{
+    const char *const *set = (const char *const *)settings->protected_branches;
+
+    return set != NULL ? g_strv_contains(set, branch) : strcmp(branch, default_branch) == 0;
+}
+
 RepoSettings *
 repo_settings_parse(const char *text, GError **error)
 {

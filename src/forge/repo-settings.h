@@ -27,6 +27,8 @@ typedef struct RepoSettings {
 RepoSettings *repo_settings_parse(const char *text, GError **error);
 RepoSettings *repo_settings_read(Json *object, GError **error); /* strict: an unknown member is ERR_INVALID */
 Json *repo_settings_json(const RepoSettings *settings);         /* whole, with defaults */
+/* Only an admin pushes to it. */
+bool repo_settings_protect(const RepoSettings *settings, const char *default_branch, const char *branch);
 void repo_settings_free(RepoSettings *settings);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(RepoSettings, repo_settings_free)
 

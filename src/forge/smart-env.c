@@ -164,17 +164,17 @@ messages(const SmartAsk *ask)
 static void
 put_hook(GPtrArray *list, const SmartAsk *ask)
 {
+    g_autofree char *refs = protected_refs(ask);
+
     if (ask->box_id != NULL) {
         g_autofree char *ref = g_strconcat("refs/heads/", ask->branch, NULL);
 
         put(list, HOOK_REF, ref);
     } else {
-        g_autofree char *refs = protected_refs(ask);
-
-        put(list, HOOK_PROTECTED, refs);
         put(list, HOOK_DELETE, "1");
     }
-    put(list, HOOK_ADVANCE, ask->is_admin ? "1" : NULL);
+    put(list, HOOK_PROTECTED, refs);
+    put(list, HOOK_ADVANCE, ask->may_advance ? "1" : NULL);
     put(list, HOOK_FORCE, ask->box_id == NULL || ask->may_force ? "1" : NULL);
     put(list, HOOK_MESSAGES, messages(ask));
     if (ask->settings->commit_types != NULL) {

@@ -23,7 +23,7 @@ typedef struct SmartAsk {
     SmartService service;
     const char *actor;
     const char *box_id, *branch; /* NULL: a person */
-    bool may_force, is_admin;
+    bool may_force, may_advance;
     const char *default_branch;
     const RepoSettings *settings;
     const char *protocol; /* "version=2"; NULL: none */

@@ -45,7 +45,7 @@ exchange_new(Smart *s, Repo *repo, HttpRequest *request, const SmartCaller *call
                         .box_id = x->box_id,
                         .branch = x->branch,
                         .may_force = caller->may_force,
-                        .is_admin = caller->is_admin,
+                        .may_advance = caller->may_advance,
                         .default_branch = x->default_branch,
                         .root = git_repo_path(repo_git(repo))};
     x->in.fd = x->out.fd = x->err.fd = x->report.fd = -1;

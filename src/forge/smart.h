@@ -48,7 +48,7 @@ typedef struct SmartCaller {
     const char *box_id; /* NULL: a person */
     const char *branch; /* of a box: the one it may push to, alone */
     bool may_force;     /* of a box, on that branch; a person may where nothing is protected */
-    bool is_admin;      /* may push to protected branches */
+    bool may_advance;   /* may push to protected branches */
 } SmartCaller;
 
 /* The request's answer is the child's from then on.  `caller` is copied. */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A work tree in a box.
  *
- * Three things go on side by side: the generation is mounted, the branch is made in the repository, and
- * the box says where the tree will be.  Then .git is written in one piece and the row with it, and git
- * checks the branch out.  What the generation lacks is fetched through the door, which wants the row.
+ * Once the branch may be the box's, three things go on side by side: the generation is mounted, the
+ * branch is made in the repository, and the box says where the tree will be.  Then .git is written in
+ * one piece and the row with it, and git checks the branch out.  What the generation lacks is fetched
+ * through the door, which wants the row.
  *
  * Nothing of it depends on how long the history is.  Where nothing can be mounted all is fetched, and
  * the answer says why. */
@@ -25,7 +26,7 @@ typedef struct Clone {
     Repo *repo;
     char *actor, *box_id, *repository_id, *owner, *name;
     char *branch, *base, *path, *identity_id;
-    bool may_force;
+    bool may_force, may_advance;
     guint waiting; /* steps under way */
     GError *error; /* the first */
 
@@ -277,6 +278,7 @@ write_all(Clone *c)
                    .branch = c->branch,
                    .path = c->path,
                    .may_force = c->may_force,
+                   .may_advance = c->may_advance,
                    .created_us = clock_wall_us()};
 
     if (!write_seed(c, &error)) {
@@ -502,6 +504,24 @@ clone_new(Forge *forge, Box *box, const CloneSpec *spec)
     return c;
 }
 
+static void
+on_guarded(bool is_protected, const GError *error, void *data)
+{
+    Clone *c = data;
+
+    c->may_advance = is_protected;
+    if (error != NULL)
+        fail(c, error);
+    if (!goes_on(c)) {
+        finish(c, NULL);
+        return;
+    }
+    c->waiting = 3;
+    find_place(c);
+    forge_write(c->forge, c->repo, "branch for a sandbox", make_branch, on_branch, c, NULL);
+    generation_take(c->forge, c->repo, on_generation, c);
+}
+
 void
 workspace_clone(Forge *forge, Box *box, const CloneSpec *spec, ForgeJsonFunc done, void *data)
 {
@@ -515,8 +535,5 @@ workspace_clone(Forge *forge, Box *box, const CloneSpec *spec, ForgeJsonFunc don
         clone_free(c);
         return;
     }
-    c->waiting = 3;
-    find_place(c);
-    forge_write(forge, c->repo, "branch for a sandbox", make_branch, on_branch, c, NULL);
-    generation_take(forge, c->repo, on_generation, c);
+    workspace_guard(forge, c->repo, &(BranchWish){c->branch, spec->is_admin}, on_guarded, c);
 }

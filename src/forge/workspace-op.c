@@ -19,7 +19,7 @@ typedef struct Op {
     Workspace *workspace; /* as it was */
     char *branch, *base;
     char oid[GIT_OID_LEN + 1];
-    bool branch_made;
+    bool branch_made, may_advance;
     gint64 began_us;
     ForgeJsonFunc done;
     void *data;
@@ -198,7 +198,20 @@ on_branch_made(void *data, const GError *error)
 
     g_free(w->branch);
     w->branch = g_strdup(op->branch);
+    w->may_advance = op->may_advance;
     workspace_put(op->forge, w, NULL, on_branch_row, op);
+}
+
+static void
+on_branch_guarded(bool is_protected, const GError *error, void *data)
+{
+    Op *op = data;
+
+    op->may_advance = is_protected;
+    if (error != NULL || op->forge->workspaces == NULL)
+        op_end(op, NULL, error);
+    else
+        forge_write(op->forge, op->repo, "branch for a sandbox", make_branch, on_branch_made, op, NULL);
 }
 
 void
@@ -218,7 +231,7 @@ workspace_branch(Forge *forge, Box *box, const CloneSpec *spec, ForgeJsonFunc do
         return;
     op->branch = g_strdup(spec->branch);
     op->base = g_strdup(spec->base != NULL ? spec->base : op->workspace->branch);
-    forge_write(forge, op->repo, "branch for a sandbox", make_branch, on_branch_made, op, NULL);
+    workspace_guard(forge, op->repo, &(BranchWish){op->branch, spec->is_admin}, on_branch_guarded, op);
 }
 
 /* ---- commit ---- */

@@ -42,6 +42,17 @@ void workspace_end(Forge *forge, const char *box_id);
 /* The program that signs and checks messages in a box, as it is; NULL: there is none. */
 GBytes *workspace_helper(Forge *forge);
 
+/* ---- workspace-guard.c ---- */
+
+typedef struct BranchWish {
+    const char *branch;
+    bool is_admin;
+} BranchWish;
+/* From the loop.  ERR_DENIED: it is protected, and whoever wishes it is no admin. */
+typedef void (*WorkspaceGuardFunc)(bool is_protected, const GError *error, void *data);
+void
+workspace_guard(Forge *forge, const Repo *repo, const BranchWish *wish, WorkspaceGuardFunc done, void *data);
+
 /* ---- workspace-run.c ---- */
 
 typedef struct BoxCall {

@@ -28,6 +28,7 @@ typedef struct Workspace {
     char *branch;        /* without refs/heads/: the one it may push to */
     char *path;          /* of the work tree, in the box */
     bool may_force;      /* on that branch */
+    bool may_advance;    /* an admin gave it, although it is protected */
     gint64 created_us;
 } Workspace;
 
@@ -64,6 +65,7 @@ typedef struct CloneSpec {
     const char *path;     /* NULL: NAME in the box's home folder */
     const char *identity; /* id or name; NULL: the box's agent's, or none */
     bool may_force;
+    bool is_admin; /* a protected branch is theirs alone to give: else ERR_DENIED */
     const char *actor;
 } CloneSpec;
 

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Work trees in boxes: objects are mounted, the branch is the box's own, and all of it ends with the box."""
+import contextlib
+import json
 import os
-import pathlib
+import sqlite3
 import subprocess
 
 import pytest
@@ -177,6 +179,63 @@ def test_branch(server):
         inside(server, box, 'cd one && echo y >> sub/f1.txt && git commit -qam "feat: y" && git push -q')
         inside(server, box, 'cd one && git push -q origin HEAD:refs/heads/first', code=1)
         assert git(server.bare('one'), 'rev-parse', 'second') == inside(server, box, 'cd one && git rev-parse HEAD')
+
+
+# ---- what only an admin moves ----
+
+CHANGE = 'cd {0} && echo {1} >> sub/f0.txt && git -c user.name=A -c user.email=a@example.org commit -qam "feat: {1}" && '
+
+
+@pytest.fixture
+def guarded(server):
+    """A repository of its own, and how to say what of it is protected."""
+    name = f'guarded-{len(server.get("/api/v1/repos")["repositories"])}'
+    server.import_repo(name, server.source)
+
+    def protect(*branches):
+        with contextlib.closing(sqlite3.connect(server.home / 'coop.db', timeout=10)) as db, db:
+            db.execute('UPDATE repositories SET settings = ? WHERE name = ?',
+                       (json.dumps({'protected_branches': branches}), name))
+    return name, protect
+
+
+def test_protected_is_not_handed_out(server, guarded):
+    name, protect = guarded
+    key = server.make_key('read,box', name=name)['key']
+    with server.box(key=key) as box:
+        def ask(what, branch):
+            body = {'repository': name, 'branch': branch, 'force': True}
+            return server.ask('POST', f'{API}/{box}/git/{what}', body=body, key=key)
+
+        check_error(server, ask('clone', 'main'), 403)
+        assert ask('clone', 'own').status == 200
+        check_error(server, ask('branch', 'main'), 403)
+        protect('release')
+        check_error(server, ask('branch', 'release'), 403)
+        assert 'release' not in git(server.bare(name), 'branch', '--list', '--format=%(refname:short)').split()
+        assert ask('branch', 'main').status == 200
+
+
+def test_protected_since(server, guarded):
+    name, protect = guarded
+    with server.box() as box:
+        server.clone(box, name, branch='soon', force=True)
+        inside(server, box, CHANGE.format(name, 'a') + 'git push -q')
+        protect('soon')
+        said = server.run(box, CHANGE.format(name, 'b') + 'git push -q')
+        assert said['end']['exit_code'] == 1 and 'is protected' in said['stderr'], said
+
+
+def test_protected_from_an_admin(server, guarded):
+    name, _ = guarded
+    with server.box() as box:
+        server.clone(box, name, branch='main', force=True)
+        server.kill()
+        server.restart()
+        inside(server, box, CHANGE.format(name, 'a') + 'git push -q')
+        inside(server, box, f'cd {name} && git reset -q --hard HEAD~1 && git push -q -f', code=1)
+        server.post(f'{API}/{box}/git/branch', {'branch': 'other'}, status=200)
+        inside(server, box, f'cd {name} && git push -q origin HEAD:main', code=1)
 
 
 def test_pull_request(server):

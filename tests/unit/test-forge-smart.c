@@ -107,6 +107,7 @@ test_box(void)
     g_auto(GStrv) env = smart_env(&ask);
     g_auto(GStrv) set = smart_settings(&ask);
 
+    g_assert_true(has(env, "COOP_PUSH_PROTECTED=refs/heads/main\n"));
     g_assert_true(has(env, "COOP_PUSH_REF=refs/heads/task-1") && has(env, "COOP_PUSH_MESSAGES=refuse"));
     g_assert_true(has(env, "PATH_INFO=/git-receive-pack") && has(env, "GIT_PROJECT_ROOT=/x"));
     g_assert_false(has(env, "COOP_PUSH_FORCE=1") || has(env, "COOP_PUSH_DELETE=1") ||
