@@ -57,6 +57,16 @@ load_job_free(gpointer data)
     g_free(job);
 }
 
+/* The row of a box that stops says why and not as what it ends.  These are the server's own decisions;
+ * whoever else has a box ended gives it words of his own. */
+static bool
+is_failure(const char *reason)
+{
+    static const char *const failures[] = {"broken", "interrupted", "unresponsive", NULL};
+
+    return g_strv_contains(failures, reason);
+}
+
 static void
 restore_ending(Box *box)
 {
@@ -65,11 +75,12 @@ restore_ending(Box *box)
 
     if (!stopping && g_strcmp0(row->reason, "stuck") != 0)
         return;
-    bool expired = g_strcmp0(row->reason, "expired") == 0;
+    const char *reason = stopping && row->reason != NULL ? row->reason : "killed";
+    bool failed = is_failure(reason);
 
-    box->ending.state = BOX_TERMINATED;
-    box->ending.reason = g_strdup(stopping && row->reason != NULL ? row->reason : "killed");
-    box->ending.kind = expired ? "box.expired" : "box.killed";
+    box->ending.state = failed ? BOX_ERROR : BOX_TERMINATED;
+    box->ending.reason = g_strdup(reason);
+    box->ending.kind = failed ? "box.failed" : strcmp(reason, "expired") == 0 ? "box.expired" : "box.killed";
     box->ending.actor = g_strdup("coop");
     box->ending.sent_us = clock_mono_us();
     box->ending.written = true;

@@ -327,15 +327,20 @@ test_what_rows_say(void)
         const char *sql; /* what the row says */
         bool there;
         const char *state, *reason; /* what becomes of it */
+        const char *event;          /* the last; NULL: that it is ready */
     } rows[] = {
-        {"status = 'creating'", true, "ready", NULL},
-        {"status = 'creating'", false, "error", "interrupted"},
-        {"status = 'stopping', reason = 'killed'", true, "terminated", "killed"},
-        {"status = 'stopping', reason = 'expired'", false, "terminated", "expired"},
-        {"status = 'error', reason = 'stuck'", true, "terminated", "killed"},
-        {"status = 'error', reason = 'stuck'", false, "terminated", "killed"},
-        {"status = 'paused'", true, "ready", NULL}, /* the keeper says that it is not frozen */
-        {"status = 'paused'", false, "error", "lost"},
+        {"status = 'creating'", true, "ready", NULL, NULL},
+        {"status = 'creating'", false, "error", "interrupted", "box.failed"},
+        {"status = 'stopping', reason = 'killed'", true, "terminated", "killed", "box.killed"},
+        {"status = 'stopping', reason = 'abandoned'", true, "terminated", "abandoned", "box.killed"},
+        {"status = 'stopping', reason = 'expired'", false, "terminated", "expired", "box.expired"},
+        {"status = 'stopping', reason = 'unresponsive'", true, "error", "unresponsive", "box.failed"},
+        {"status = 'stopping', reason = 'broken'", true, "error", "broken", "box.failed"},
+        {"status = 'stopping', reason = 'interrupted'", false, "error", "interrupted", "box.failed"},
+        {"status = 'error', reason = 'stuck'", true, "terminated", "killed", "box.killed"},
+        {"status = 'error', reason = 'stuck'", false, "terminated", "killed", "box.killed"},
+        {"status = 'paused'", true, "ready", NULL, "box.resumed"}, /* the keeper says: it is not frozen */
+        {"status = 'paused'", false, "error", "lost", "box.failed"},
     };
 
     for (size_t i = 0; i < G_N_ELEMENTS(rows); i++) {
@@ -352,6 +357,9 @@ test_what_rows_say(void)
         world_settle(w);
         g_test_message("%s, %s", rows[i].sql, rows[i].there ? "there" : "not there");
         assert_row(w, id, rows[i].state, rows[i].reason);
+        g_autofree char *events = world_events(w, id);
+
+        g_assert_true(g_str_has_suffix(events, rows[i].event != NULL ? rows[i].event : "box.ready"));
         g_assert_cmpint(fake_keeper_has(id), ==, g_strcmp0(rows[i].state, "ready") == 0);
     }
 }
