@@ -59,6 +59,24 @@ open_dir(const char *path, int *ret_fd, GError **error)
     return *ret_fd >= 0 || err_errno(error, "open '%s'", path);
 }
 
+/* It is in a folder of the server's, who could put a link there, or rights that let others do so: what
+ * is attached from here must be its own, as it could show that to a box without us.  The way there is
+ * the host's. */
+static bool
+open_generations(Keeper *keeper, GError **error)
+{
+    const char *path = keeper->config.generation_dir;
+    struct stat st;
+
+    if (path == NULL)
+        return true;
+    keeper->generation_fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (keeper->generation_fd < 0 || fstat(keeper->generation_fd, &st) < 0)
+        return err_errno(error, "open '%s'", path);
+    return (st.st_uid == keeper->config.server_uid && (st.st_mode & (S_IWGRP | S_IWOTH)) == 0) ||
+           err_set(error, ERR_DENIED, "'%s' must be the server's, and nobody else's to write", path);
+}
+
 static bool
 make_dirs(Keeper *keeper, GError **error)
 {
@@ -113,9 +131,7 @@ open_state(Keeper *keeper, GError **error)
         return err_set(error, ERR_CONFLICT, "another keeper uses '%s'", config->state_dir);
     keeper->stage_dir = g_strconcat(config->state_dir, "/stage", NULL);
     return make_dirs(keeper, error) && read_instance(keeper, error) &&
-           open_dir(config->template_dir, &keeper->template_fd, error) &&
-           (config->generation_dir == NULL ||
-            open_dir(config->generation_dir, &keeper->generation_fd, error));
+           open_dir(config->template_dir, &keeper->template_fd, error) && open_generations(keeper, error);
 }
 
 /* A sealed copy, so that no box ever runs from, or can reach, a file of the host. */

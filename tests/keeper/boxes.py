@@ -113,16 +113,16 @@ class Keeper:
         if not self.store.exists():
             template(self.store, os.environ['COOP_BOX_PROBE'])
 
+    def command(self):
+        return [*self.prefix, os.environ['COOP_KEEPER'], '--socket', self.socket_path, '--state', self.state,
+                '--templates', self.store, '--init', self.init, '--id-base', str(ID_BASE), *self.options]
+
     def start(self, fail_at=None):
         env = {**os.environ, 'ASAN_OPTIONS': 'detect_leaks=1:abort_on_error=1'}
         if fail_at:
             env['COOP_FAIL_AT'] = fail_at
         self.prepared = 0
-        self.process = subprocess.Popen(
-            [*self.prefix, os.environ['COOP_KEEPER'], '--socket', self.socket_path, '--state', self.state,
-             '--templates', self.store, '--init', self.init, '--id-base', str(ID_BASE),
-             *self.options],
-            stdout=subprocess.PIPE, env=env)
+        self.process = subprocess.Popen(self.command(), stdout=subprocess.PIPE, env=env)
         assert self.process.stdout.readline() == b'ready\n'
         return self.connect()
 

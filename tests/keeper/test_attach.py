@@ -5,6 +5,7 @@ import os
 import pathlib
 import shutil
 import signal
+import subprocess
 
 import pytest
 
@@ -15,6 +16,7 @@ from boxes import ATTACH, DETACH, GONE, KILL, OK
 NAME = '0123456789abcdef0123456789abcdef'
 PLACE = '/run/coop/git'
 ROUNDS = 20
+NOBODY = 65534
 
 
 def make_generation(folder, name=NAME, owner=None):
@@ -104,6 +106,28 @@ def test_names(keeper, folder, name, error):
 def test_without_generations(make_keeper):
     keeper = make_keeper()
     assert attach(keeper, keeper.create()) == errno.ENOENT
+
+
+def spoil(folder, how):
+    place = folder / 'generations'
+    if how == 'a link':
+        place.rename(folder / 'elsewhere')
+        place.symlink_to(folder / 'elsewhere')
+    elif how == "another's":
+        os.chown(place, NOBODY, NOBODY)
+    else:
+        place.chmod(0o770 if how == "the group's to write" else 0o702)
+
+
+@pytest.mark.parametrize('how', ['a link', "another's", "the group's to write", "everybody's to write"])
+def test_generations_must_be_the_servers(keeper, folder, how):
+    """The folder it is in is the server's, so it is looked at with every start."""
+    keeper.end()
+    spoil(folder, how)
+    keeper.process = subprocess.Popen(keeper.command(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    out, said = keeper.process.communicate(timeout=boxes.DEADLINE)
+    keeper.options = []  # what cleans may have to start it
+    assert out == b'' and b'generations' in said and keeper.process.returncode != 0
 
 
 def test_no_such_box(keeper):
