@@ -45,8 +45,8 @@ enter(int pidfd)
         setgroups(0, NULL) < 0 || setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0)
         return false;
     umask(022);
-    /* A change of ids forgets it. */
-    return prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && chdir("/") == 0;
+    /* A change of ids forgets both. */
+    return prctl(PR_SET_DUMPABLE, 0) == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && chdir("/") == 0;
 }
 
 /* Of the box's root, and nobody else's to change.  A mount there is EXDEV. */
