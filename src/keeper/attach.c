@@ -82,30 +82,46 @@ open_place(bool make)
     return fd;
 }
 
-static bool
-attach(int mount_fd, const char *name)
+/* An errno, or 0; EALREADY: it is there. */
+static int
+attach(int mount_fd, const char *name, bool full)
 {
     int place = open_place(true);
-    int target = place >= 0 ? step_into(place, name, true) : -1;
 
+    if (place < 0)
+        return errno;
+    int target = step_into(place, name, !full);
+
+    if (target < 0 && errno == EXDEV)
+        return EALREADY;
+    if (full)
+        return ENOSPC;
     if (target < 0)
-        return place >= 0 && errno == EXDEV;
-    return move_mount(mount_fd, "", target, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) == 0;
+        return errno;
+    return move_mount(mount_fd, "", target, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) == 0
+               ? 0
+               : errno;
 }
 
-static bool
+/* An errno, or 0; EALREADY: it is not there. */
+static int
 detach(const char *name)
 {
     int place = open_place(false);
 
     if (place < 0)
-        return errno == ENOENT;
+        return errno == ENOENT ? EALREADY : errno;
     if (fchdir(place) < 0)
-        return false;
+        return errno;
+    if (umount2(name, MNT_DETACH | UMOUNT_NOFOLLOW) == 0) {
+        /* Where it cannot go it is an empty folder of the box's. */
+        (void)unlinkat(place, name, AT_REMOVEDIR);
+        return 0;
+    }
     /* EINVAL: nothing is mounted there. */
-    if (umount2(name, MNT_DETACH | UMOUNT_NOFOLLOW) < 0 && errno != EINVAL && errno != ENOENT)
-        return false;
-    return unlinkat(place, name, AT_REMOVEDIR) == 0 || errno == ENOENT;
+    if (errno != EINVAL && errno != ENOENT)
+        return errno;
+    return unlinkat(place, name, AT_REMOVEDIR) == 0 || errno == ENOENT ? EALREADY : errno;
 }
 
 _Noreturn static void
@@ -117,8 +133,19 @@ help(const Box *box, const KeeperRequest *r, int mount_fd)
     (void)alarm(HELPER_TIMEOUT_S);
     fork_detach(keep, attaches ? 3 : 2);
     FAILPOINT("attach-enter");
-    _exit(enter(box->pidfd) && (attaches ? attach(mount_fd, r->layers[0]) : detach(r->layers[0])) ? 0
-                                                                                                  : errno);
+    if (!enter(box->pidfd))
+        _exit(errno);
+    _exit(attaches ? attach(mount_fd, r->layers[0], box->n_attached >= KEEPER_ATTACHED_MAX)
+                   : detach(r->layers[0]));
+}
+
+static void
+count(Box *box)
+{
+    if (box->attaches)
+        box->n_attached++;
+    else if (box->n_attached > 0)
+        box->n_attached--;
 }
 
 static void
@@ -134,6 +161,8 @@ on_helper(void *ctx, uint32_t events)
     close(pidfd);
     box->holds &= ~(unsigned)HOLDS_ATTACH;
     if (code == 0)
+        count(box);
+    if (code == 0 || code == EALREADY)
         server_tell(server, KEEPER_OK, box->attach_serial, box->id);
     else
         server_tell_failure(server, box->attach_serial, box->id, STAGE_ATTACH,
@@ -165,6 +194,7 @@ start_helper(Box *box, const KeeperRequest *r, int mount_fd)
     if (loop_add(&box->keeper->loop, &box->attach_watch, pidfd, EPOLLIN)) {
         box->holds |= HOLDS_ATTACH;
         box->attach_serial = r->serial;
+        box->attaches = r->verb == KEEPER_ATTACH;
         return true;
     }
     fork_give_up(pidfd);

@@ -55,6 +55,8 @@ typedef struct Box {
     Watch process_watch, sync_watch;
     Watch attach_watch; /* the helper's pidfd */
     uint32_t attach_serial;
+    bool attaches;       /* else it detaches */
+    unsigned n_attached; /* as the helpers found it: a box can hide a mount, not undo it */
 
     /* Why and how it ended. */
     KeeperStage failed_stage; /* 0: it was made */

@@ -20,6 +20,7 @@ enum {
     KEEPER_BOXES_MAX = 4096,
     KEEPER_POOL_MAX = 256,
     KEEPER_HOLDS_MAX = 128,
+    KEEPER_ATTACHED_MAX = 16, /* generations in one box */
 };
 
 /* What a box may ask for; less cannot work, more no machine has. */
@@ -49,8 +50,9 @@ typedef enum KeeperVerb {
     KEEPER_LIST,
     KEEPER_PREPARE, /* have `count` disks of these limits ready; answered by OK at once */
     /* The folder layers[0] of the generations, read-only at KEEPER_ATTACH_DIR/NAME in the box; once
-     * more is no error.  Answered by OK or FAILED: EBUSY, another is under way there; ENOENT, no such
-     * folder, or the keeper was given none; EPERM, ENOTDIR: what the box has in that place. */
+     * more is no error.  Answered by OK or FAILED: EBUSY, another is under way there; ENOSPC, it has
+     * KEEPER_ATTACHED_MAX; ENOENT, no such folder, or the keeper was given none; EPERM, ENOTDIR: what
+     * the box has in that place. */
     KEEPER_ATTACH,
     KEEPER_DETACH, /* the same in reverse; one that is not there is no error */
     /* A process of the server's user, whose pidfd comes along, gets a group of its own with `limits`

@@ -16,6 +16,7 @@ from boxes import ATTACH, DETACH, GONE, KILL, OK
 NAME = '0123456789abcdef0123456789abcdef'
 PLACE = '/run/coop/git'
 ROUNDS = 20
+ATTACHED_MAX = 16
 NOBODY = 65534
 
 
@@ -187,6 +188,33 @@ def test_a_root_that_moves_folders_harms_itself_alone(keeper):
         attach(keeper, box, verb=DETACH)
     keeper.kill_box(box)
     boxes.nothing_left(keeper)
+
+
+def test_at_most(keeper, folder):
+    names = [f'{number:032x}' for number in range(ATTACHED_MAX + 1)]
+    for name in names:
+        (folder / 'generations' / name / 'objects').mkdir(parents=True)
+    box, last = keeper.create(), names.pop()
+    for _ in range(2):
+        assert [attach(keeper, box, name) for name in names] == [0] * ATTACHED_MAX
+    assert attach(keeper, box, last) == errno.ENOSPC
+    assert box.run('/bin/probe', 'stat', f'{PLACE}/{last}')[0] == errno.ENOENT
+    assert attach(keeper, box, last, verb=DETACH) == 0
+    assert attach(keeper, box, last) == errno.ENOSPC
+    assert attach(keeper, box, names[0], verb=DETACH) == 0
+    assert attach(keeper, box, last) == 0
+    assert attach(keeper, box, names[0]) == errno.ENOSPC
+
+
+def test_what_is_hidden_counts(keeper):
+    """Root inside moves the folder away, and the mount in it with that."""
+    box = keeper.create()
+    for number in range(ATTACHED_MAX):
+        assert attach(keeper, box) == 0
+        assert box.run('/bin/probe', 'rename', '/run/coop', f'/run/x{number}', user='r')[0] == 0
+        assert attach(keeper, box, verb=DETACH) == 0
+    assert attach(keeper, box) == errno.ENOSPC
+    assert len(mounts(box)) == ATTACHED_MAX
 
 
 def test_one_at_a_time(keeper):
