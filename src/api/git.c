@@ -35,7 +35,8 @@ serve_person(ApiCall *call, SmartService service)
         smart_serve(call->api->forge, repo, call->request, service, &caller);
 }
 
-/* Of all that it has, what the path names; else the first: what is not its own does not exist. */
+/* Of all that it has, what the path names.  Where it has one only the path may say anything, also what the
+ * repository was called before. */
 static const Workspace *
 find_workspace(ApiCall *call)
 {
@@ -43,7 +44,7 @@ find_workspace(ApiCall *call)
     Repo *named = find_repo(call);
     const Workspace *w = named != NULL ? workspace_find(forge, call->caller.box_id, named) : NULL;
 
-    return w != NULL ? w : workspace_find(forge, call->caller.box_id, NULL);
+    return w != NULL ? w : workspace_only(forge, call->caller.box_id);
 }
 
 /* False: answered. */
@@ -71,7 +72,7 @@ serve_box(ApiCall *call, SmartService service)
     const Identity *who;
 
     if (repo == NULL) {
-        respond_error(call->request, 404, "this box has no repository");
+        respond_error(call->request, 404, "this box has no such repository");
         return;
     }
     if (!check_identity(call, w, repo, service, &who))

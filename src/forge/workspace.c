@@ -65,11 +65,17 @@ list_of(Workspaces *all, const char *box_id)
     return list;
 }
 
+/* NULL: it has none. */
+static const GPtrArray *
+peek_list(const Forge *forge, const char *box_id)
+{
+    return forge->workspaces != NULL ? g_hash_table_lookup(forge->workspaces->by_box, box_id) : NULL;
+}
+
 static Workspace *
 find(Forge *forge, const char *box_id, const char *repository_id)
 {
-    const GPtrArray *list = forge->workspaces != NULL ? g_hash_table_lookup(forge->workspaces->by_box, box_id)
-                                                      : NULL;
+    const GPtrArray *list = peek_list(forge, box_id);
 
     for (guint i = 0; list != NULL && i < list->len; i++) {
         Workspace *w = g_ptr_array_index(list, i);
@@ -88,6 +94,14 @@ workspace_find(Forge *forge, const char *box_id, const Repo *repo)
     if (repo != NULL)
         repo_info(repo, &info);
     return find(forge, box_id, info.id);
+}
+
+const Workspace *
+workspace_only(Forge *forge, const char *box_id)
+{
+    const GPtrArray *list = peek_list(forge, box_id);
+
+    return list != NULL && list->len == 1 ? g_ptr_array_index(list, 0) : NULL;
 }
 
 void

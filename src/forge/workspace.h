@@ -35,6 +35,8 @@ typedef struct Workspace {
 /* Borrowed until the loop turns; NULL: the box has none of it.  `repo` NULL: the one it has, or the
  * first. */
 const Workspace *workspace_find(Forge *forge, const char *box_id, const Repo *repo);
+/* The one that the box has; NULL: it has none, or several. */
+const Workspace *workspace_only(Forge *forge, const char *box_id);
 void workspace_each(Forge *forge, const char *box_id, void (*func)(const Workspace *, void *), void *data);
 
 /* The repository is no more; its rows are gone. */

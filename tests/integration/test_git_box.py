@@ -117,6 +117,20 @@ def test_the_path_is_decoration(server, box):
     assert refs(server, 'secret') == before
 
 
+def test_the_path_tells_two_apart(server):
+    with server.box() as box:
+        server.clone(box, 'one', branch='of-two')
+        server.clone(box, 'secret', branch='of-two')
+        assert run(server, box, f'git ls-remote {DOOR}/git/coop/one.git') != \
+            run(server, box, f'git ls-remote {DOOR}/git/coop/secret.git')
+        before = refs(server), refs(server, 'secret')
+        for path in ('coop/renamed.git', 'x/y'):
+            text = run(server, box, MAKE.format(f'r{path[0]}').replace('one', 'secret', 1) +
+                       f'git push -f {DOOR}/git/{path} HEAD:refs/heads/of-two 2>&1', code=128)
+            assert 'not found' in text
+        assert (refs(server), refs(server, 'secret')) == before
+
+
 def ask(server, box, path, method='GET', headers=''):
     """Through the door, byte by byte as written."""
     line = (f"exec 3<>/dev/tcp/127.0.0.1/3128; printf '{method} %s HTTP/1.1\\r\\nHost: 127.0.0.1:3128\\r\\n"
