@@ -92,6 +92,14 @@ box_spec_check(const BoxSpec *spec, GError **error)
            check_text("repo_url", spec->repo_url, error);
 }
 
+/* A squad brings rules and budgets along, and no row says yet who belongs to it. */
+static bool
+check_squad(const ApiCall *call, const BoxSpec *spec, GError **error)
+{
+    return spec->squad_id == NULL || (call->caller.scopes & SCOPE_ADMIN) != 0 ||
+           err_set(error, ERR_DENIED, "only an admin may put a box into a squad ('squad_id')");
+}
+
 static bool
 read_call_key(ApiCall *call, bool once, const char **ret_key, GError **error)
 {
@@ -118,7 +126,8 @@ call_create_box(ApiCall *call, BoxSpec *spec, CommandForm *first, BoxAnswerFunc 
 
     if (!call_has_boxes(call))
         return;
-    if (!box_spec_check(spec, &error) || !read_call_key(call, first != NULL, &key, &error)) {
+    if (!box_spec_check(spec, &error) || !check_squad(call, spec, &error) ||
+        !read_call_key(call, first != NULL, &key, &error)) {
         call_respond_error(call, error);
         return;
     }

@@ -310,6 +310,15 @@ def test_bad_creates(boxes, body):
     check_error(boxes, boxes.ask('POST', API, body=body), 400)
 
 
+def test_a_squad_is_an_admins_to_give(boxes):
+    key = boxes.make_key('read,box', name='no admin')['key']
+    answer = boxes.ask('POST', API, body={'squad_id': 'crew'}, key=key)
+    check_error(boxes, answer, 403)
+    assert 'squad_id' in answer.json['message']
+    with boxes.box(key=key) as box:
+        assert boxes.get(f'{API}/{box}', key=key)['squad_id'] is None
+
+
 @pytest.mark.parametrize('query', ['?x=1', '?ended=2', '?ended=yes', '?limit=0', '?limit=1001', '?ended=1&ended=1'])
 def test_bad_lists(boxes, query):
     check_error(boxes, boxes.ask('GET', API + query), 400)
