@@ -372,7 +372,7 @@ follow_ends(Workspaces *all)
     static const char *const kinds[] = {"box.killed", "box.expired", "box.failed", NULL};
     EventFilter filter = {.kinds = kinds};
 
-    if (all->forge->spec.boxes == NULL)
+    if (all->forge->spec.boxes == NULL || all->ends != NULL)
         return;
     all->ends = event_cursor_new(all->forge->spec.events, &filter, -1, on_end, all);
     on_end(all);
@@ -475,6 +475,8 @@ on_loaded(void *data, const GError *error)
     Load *load = data;
     Forge *forge = load->all->forge;
 
+    if (error == NULL)
+        g_hash_table_remove_all(load->all->by_box);
     for (guint i = 0; error == NULL && i < load->found->len; i++) {
         Workspace *w = g_ptr_array_index(load->found, i);
 
