@@ -29,9 +29,15 @@ run_ls(Cli *cli)
 
     if (code == EXIT_CODE_OK)
         code = remote_call(remote, "GET", "/api/v1/identities", NULL, &body);
-    if (code == EXIT_CODE_OK)
-        out_table(cli_out(cli), columns, json_object_get(body, "identities"));
-    return code;
+    if (code != EXIT_CODE_OK)
+        return code;
+    const Json *list = json_object_get(body, "identities");
+
+    if (!json_is_array(list))
+        return cli_fail(cli, EXIT_CODE_FAILED, "the server at %s gave no list of identities",
+                        remote_address(remote));
+    out_table(cli_out(cli), columns, list);
+    return EXIT_CODE_OK;
 }
 
 static ExitCode
@@ -121,4 +127,5 @@ const Command command_identity = {
     .summary = "Manage who commits in sandboxes",
     .commands = commands,
     .settings = CLI_SETTINGS_CLIENT,
+    .run = run_ls,
 };

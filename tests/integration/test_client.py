@@ -59,6 +59,7 @@ COMMANDS = {
     ('door', 'rm'): ['example.org'],
     ('door', 'rules'): [],
     ('door', 'mode'): ['enforce'],
+    ('door', 'limits'): [],
     ('door', 'log'): [],
     ('provider',): [],
     ('provider', 'ls'): [],
@@ -70,13 +71,26 @@ COMMANDS = {
     ('budget', 'set'): ['all', '--usd', '1'],
     ('budget', 'rm'): ['all'],
     ('cost',): [],
+    ('repo',): [],
+    ('repo', 'ls'): [],
+    ('repo', 'create'): ['one'],
+    ('repo', 'add'): ['https://example.org/one.git'],
+    ('repo', 'show'): ['one'],
+    ('repo', 'fetch'): ['one'],
+    ('repo', 'rm'): ['one'],
+    ('queue',): [],
+    ('identity',): [],
+    ('identity', 'ls'): [],
+    ('identity', 'create'): ['one'],
+    ('identity', 'revoke'): ['one'],
 }
 # A shell asks for a terminal before it asks a server.
 ASKING = {path: args for path, args in COMMANDS.items() if path != ('shell',)}
 # What a key that may only read can do.
 READING = {('status',), ('events',), ('ps',), ('top',), ('logs',), ('sandbox', 'ls'), ('sandbox', 'show'),
            ('sandbox', 'logs'), ('sandbox', 'stats'), ('cp',), ('sandbox', 'cp'), ('template',), ('template', 'ls'),
-           ('template', 'show'), ('door',)}
+           ('template', 'show'), ('door',), ('repo',), ('repo', 'ls'), ('repo', 'show'), ('queue',), ('identity',),
+           ('identity', 'ls')}
 
 
 @pytest.fixture(params=WHO)
