@@ -8,6 +8,7 @@ import select
 import signal
 import socket
 import subprocess
+import sys
 
 import pytest
 
@@ -40,7 +41,7 @@ for line in sys.stdin:
 
 class Child:
     def __init__(self, uid=None):
-        self.process = subprocess.Popen(['python3', '-c', CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        self.process = subprocess.Popen([sys.executable, '-c', CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         text=True, user=uid)
         self.pidfd = os.pidfd_open(self.process.pid)
         self.other = None
