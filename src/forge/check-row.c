@@ -121,7 +121,7 @@ progress_of(RowJob *job, const CheckRunSpec *spec, const Json *old, Progress *re
 static bool
 update(RowJob *job, const CheckRunSpec *spec, const Json *old, GError **error)
 {
-    Progress p;
+    Progress p = {0};
 
     return progress_of(job, spec, old, &p, error) &&
            db_exec(job->tx,
