@@ -301,7 +301,7 @@ def test_metrics_and_health(boxes):
     {'environment': 'tiny'}, {'template': ''}, {'limits': []}, {'limits': {'cpus': 1}}, {'limits': {'cpu': 0}},
     {'limits': {'cpu': 0.001}}, {'limits': {'cpu': '1'}}, {'limits': {'memory_mb': 0}}, {'limits': {'memory_mb': 1 << 40}},
     {'limits': {'disk_mb': -1}}, {'limits': {'processes': 1}}, {'limits': {'inodes': 1}}, {'limits': {'memory_mb': 4000000}},
-    {'metadata': []}, {'metadata': {'a': 'x' * 17000}}, {'env': {'A\nB=': ''}}, {'agent_id': ''}, {'agent_id': 'x' * 256}, {'squad_id': 'x' * 65},
+    {'metadata': []}, {'metadata': {'a': 'x' * 17000}}, {'env': {'A\nB=': ''}}, {'agent_id': ''}, {'agent_id': 'x' * 256}, {'squad_id': 'x' * 129},
     {'command': 'true'}, {'command': {}}, {'command': {'argv': []}}, {'command': {'command': 'a', 'argv': ['a']}},
     {'command': {'command': 'true', 'wait': 1}}, {'command': {'command': 'true', 'x': 1}},
     {'repo_url': 'x' * 2049}, {'name': 'tab\there'}, {'keep': 1}, {'idle_timeout': 0}, {'timeout': 90000}, [],
