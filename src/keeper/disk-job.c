@@ -18,8 +18,8 @@
 
 enum {
     KEEP_MAX = 5,
-    RETRY_US = 50 * 1000, /* after there was no process, or no descriptor, for a helper */
-    TRIES_MAX = 40,       /* of one that makes a disk */
+    RETRY_US = 50 * 1000,            /* after there was no process, or no descriptor, for a helper */
+    GIVE_UP_US = 2 * G_USEC_PER_SEC, /* after the first time, if it was to make a disk */
 };
 
 typedef struct JobResult {
@@ -221,6 +221,12 @@ give_up(Disks *disks, DiskJob *job, int error)
     disk_job_free(job);
 }
 
+static int64_t
+give_up_us(const DiskJob *job)
+{
+    return job->kind == DISK_JOB_MAKE && job->failed_us != 0 ? job->failed_us + GIVE_UP_US : INT64_MAX;
+}
+
 static void
 start_jobs(Disks *disks)
 {
@@ -229,8 +235,12 @@ start_jobs(Disks *disks)
     disks->retry_us = INT64_MAX;
     while (disks->n_running < DISK_JOBS_MAX && (job = next_waiting(disks)) != NULL) {
         if (!job_start(disks, job)) {
-            job->tries++;
-            disks->retry_us = clock_mono_us() + RETRY_US;
+            int64_t now = clock_mono_us();
+
+            if (job->failed_us == 0)
+                job->failed_us = now;
+            /* Every request tries too, and must not put off the end of it. */
+            disks->retry_us = MIN(now + RETRY_US, give_up_us(job));
             return;
         }
     }
@@ -247,7 +257,7 @@ disks_retry(Disks *disks)
 {
     DiskJob *job = next_waiting(disks);
 
-    if (job != NULL && job->kind == DISK_JOB_MAKE && job->tries >= TRIES_MAX)
+    if (job != NULL && clock_mono_us() >= give_up_us(job))
         give_up(disks, job, EAGAIN);
     start_jobs(disks);
 }

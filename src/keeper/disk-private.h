@@ -18,7 +18,7 @@ typedef struct DiskJob {
     int image_fd; /* end: given back last */
     int pidfd;    /* -1: waiting */
     int socket;
-    unsigned tries; /* that failed */
+    int64_t failed_us; /* when there was no helper for it first; 0: never */
     bool told;
     DeviceOutcome outcome; /* make: of the device it was lent */
     Watch result_watch, end_watch;
