@@ -96,8 +96,8 @@ void box_host_set_env(BoxHost *host, const char *const *env);
 
 /* Puts a child of this server, and what it starts from then on, into a group of its own with the limits
  * of memory, processes and processors; the rest of `limits` does not count.  Whatever is left in the
- * group when the child has ended is killed.  `pidfd` is borrowed.  ERR_UNAVAILABLE: no keeper, and so
- * no group; inside the call where there never was one.  A machine without groups is no error. */
+ * group when the child has ended is killed.  `pidfd` is borrowed.  ERR_UNAVAILABLE: no keeper, or
+ * a machine that has no such groups; inside the call where there never was a keeper. */
 typedef void (*BoxHeldFunc)(const GError *error, void *data);
 void box_host_hold(BoxHost *host, int pidfd, const KeeperLimits *limits, BoxHeldFunc done, void *data);
 

@@ -261,6 +261,9 @@ begin(Hold *hold, const KeeperRequest *request, int pidfd)
         return ESRCH;
     if (!is_servers(hold->keeper, pid))
         return EPERM;
+    /* Version 1 cannot kill what is in a group, which would stay. */
+    if (hold->keeper->groups.fd[CGROUP_UNIFIED] < 0)
+        return EOPNOTSUPP;
     hold->process = (Watch){.fd = -1, .func = on_process, .ctx = hold};
     if (!cgroup_make(&hold->keeper->groups, hold->group, &request->limits) ||
         !loop_add(&hold->keeper->loop, &hold->process, pidfd, EPOLLIN))

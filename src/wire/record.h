@@ -57,7 +57,8 @@ typedef enum KeeperVerb {
     KEEPER_DETACH, /* the same in reverse; one that is not there is no error */
     /* A process of the server's user, whose pidfd comes along, gets a group of its own with `limits`
      * (disk and inodes 0), and what it starts from then on too; they end with it.  Answered by OK or
-     * FAILED: EPERM, it is somebody else's; ESRCH, it is over; EUSERS, there are too many. */
+     * FAILED: EPERM, it is somebody else's; ESRCH, it is over; EUSERS, there are too many; EOPNOTSUPP,
+     * this machine has no such groups. */
     KEEPER_HOLD,
     /* from the keeper */
     KEEPER_OK = 64,
