@@ -80,7 +80,7 @@ let_begin(Exchange *x)
         exchange_cut(x);
 }
 
-/* Without a keeper there is no group, and its own limits have to do. */
+/* Without a keeper, or on a machine without such groups, its own limits have to do. */
 static void
 on_held(const GError *error, void *data)
 {

@@ -23,6 +23,7 @@
 
 #include "base/cleanup.h"
 #include "base/failpoint.h"
+#include "base/log.h"
 #include "keeper/fork.h"
 #include "keeper/keeper.h"
 
@@ -49,6 +50,7 @@ typedef struct Hold {
 
 struct Holds {
     Keeper *keeper;
+    bool warned; /* that this machine has no groups */
     Hold all[KEEPER_HOLDS_MAX];
 };
 
@@ -190,8 +192,9 @@ move_into(const Hold *hold, pid_t pid)
     const Keeper *keeper = hold->keeper;
 
     let_go(hold);
+    /* EPERM: whose it is was looked at; a machine can forbid tracing to all (Yama). */
     if (keeper->privileged && ptrace(PTRACE_SEIZE, pid, NULL, NULL) < 0)
-        return errno;
+        return errno == EPERM ? EOPNOTSUPP : errno;
     FAILPOINT("hold-seized");
     if (pidfd_send_signal(hold->process.fd, 0, NULL, 0) < 0)
         return errno;
@@ -201,19 +204,29 @@ move_into(const Hold *hold, pid_t pid)
 }
 
 static void
+tell_failure(const Keeper *keeper, uint32_t serial, int error)
+{
+    Holds *holds = keeper->holds;
+
+    if (error == EOPNOTSUPP && !holds->warned) {
+        holds->warned = true;
+        log_warn("keeper", "git gets no group of its own: see kernel.yama.ptrace_scope and cgroup2");
+    }
+    server_tell_failure(keeper->server, serial, NULL, STAGE_CGROUP, error);
+}
+
+static void
 on_helper(void *ctx, uint32_t events)
 {
     Hold *hold = ctx;
-    Server *server = hold->keeper->server;
     int code = fork_reap(hold->helper.fd);
 
     drop_watch(hold, &hold->helper);
     hold->state = HOLD_HELD;
     if (code == 0)
-        server_tell(server, KEEPER_OK, hold->serial, NULL);
+        server_tell(hold->keeper->server, KEEPER_OK, hold->serial, NULL);
     else
-        server_tell_failure(server, hold->serial, NULL, STAGE_CGROUP,
-                            code < 0 || code >= SIGNAL_BASE ? ETIMEDOUT : code);
+        tell_failure(hold->keeper, hold->serial, code < 0 || code >= SIGNAL_BASE ? ETIMEDOUT : code);
     if (code != 0)
         drop_watch(hold, &hold->process);
     if (hold->process.fd < 0)
@@ -288,7 +301,7 @@ holds_take(Holds *holds, const KeeperRequest *request, int pidfd)
     }
     if (error == 0)
         return;
-    server_tell_failure(holds->keeper->server, request->serial, NULL, STAGE_CGROUP, error);
+    tell_failure(holds->keeper, request->serial, error);
     if (hold == NULL)
         return;
     drop_watch(hold, &hold->process);

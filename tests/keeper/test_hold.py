@@ -243,6 +243,16 @@ def test_without_version_2(make_keeper, new_child):
     child.fork()
 
 
+def test_without_tracing(make_keeper, new_child):
+    """As where kernel.yama.ptrace_scope is 3, which cannot be undone on a machine that runs."""
+    keeper, child = make_keeper(prefix=['setpriv', '--bounding-set', '-sys_ptrace', '--']), new_child()
+    for _ in range(2):
+        assert hold(keeper, child.pidfd) == errno.EOPNOTSUPP
+    assert groups(child.process.pid) == []
+    wait_gone(keeper)
+    child.fork()
+
+
 @pytest.mark.parametrize('how', ['user', 'user namespace'])
 def test_without_root(folder, new_child, how):
     """With groups or without, the process goes on and nothing is left."""
