@@ -18,6 +18,7 @@ enum {
     DISK_GOOD_MIB = 10 * 1024,
     DISK_LEAST_MIB = 512,
     DISK_INODES_GOOD = 100000,
+    TRACING_OFF = 3, /* for root too, until the machine is started anew */
 };
 
 void
@@ -191,6 +192,19 @@ probe_sysctl_off(const ProbeContext *ctx, const Probe *probe, ProbeResult *r)
 
     if (read_sysctl(ctx, probe, &value, r))
         set_sysctl(ctx, probe, value, value == 0, r);
+}
+
+/* The keeper has to be the tracer of what it puts into a group. */
+void
+probe_git_groups(const ProbeContext *ctx, const Probe *probe, ProbeResult *r)
+{
+    if (probe_read_number(ctx, "/proc/sys/kernel/yama/ptrace_scope", 0) < TRACING_OFF) {
+        probe_set(r, PROBE_OK, "git can be put into groups of its own");
+        return;
+    }
+    probe_set(r, PROBE_DEGRADED, "with kernel.yama.ptrace_scope=%d git gets no group of its own",
+              TRACING_OFF);
+    probe_fix_text(r, "set kernel.yama.ptrace_scope=2 in /etc/sysctl.d and start the machine anew");
 }
 
 void

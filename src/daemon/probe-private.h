@@ -51,4 +51,4 @@ ProbeFunc probe_userns, probe_max_userns, probe_userns_clone, probe_apparmor, pr
 ProbeFunc probe_cgroup, probe_boxes;
 /* probe-host.c */
 ProbeFunc probe_open_files, probe_inotify, probe_data_folder, probe_disk, probe_program, probe_clock,
-    probe_sysctl, probe_sysctl_off, probe_swap, probe_smt, probe_user;
+    probe_sysctl, probe_sysctl_off, probe_swap, probe_smt, probe_user, probe_git_groups;

@@ -20,6 +20,7 @@ const Probe probes[] = {
     {"landlock", PROBE_WANTED, false, probe_landlock},
     {"cgroups", PROBE_WANTED, false, probe_cgroup},
     {"boxes", PROBE_WANTED, false, probe_boxes},
+    {"git-groups", PROBE_WANTED, false, probe_git_groups},
     {"loop-devices", PROBE_WANTED, false, probe_loop},
     {"kvm", PROBE_WANTED, false, probe_kvm},
     {"data-folder", PROBE_NEEDED, false, probe_data_folder},
