@@ -29,7 +29,7 @@ post_commit(ApiCall *call)
     if (call_forge(call) == NULL)
         return;
     if (call->caller.kind != CALLER_BOX)
-        respond_error(call->request, 403, "only commits of sandboxes are signed");
+        respond_error(call->request, 404, "only commits of sandboxes are signed");
     else
         http_request_read_all(call->request, COMMIT_MAX, on_commit, call);
 }
