@@ -16,15 +16,19 @@ def still_works(box):
     assert box.run('/bin/probe', 'cat', '/etc/hostname')[0] == 0
 
 
+def all_ended(keeper, box):
+    """Its init reaps after each command, and a process of a bomb may end later than that."""
+    boxes.wait_until(lambda: box.run('/bin/probe', 'cat', '/etc/hostname') and keeper.call(STAT, box.id)[0].pids > 1,
+                     'processes')
+
+
 def test_processes(keeper):
     box, other = both(keeper, pids=20)
     code, output = box.run('/bin/probe', 'fork', user='r')
     made, why = map(int, output.split())
     assert (made <= 20, why) == (True, errno.EAGAIN)
     still_works(other)
-    # Its init reaps after each command, and a process of the bomb may end later than that.
-    boxes.wait_until(lambda: box.run('/bin/probe', 'cat', '/etc/hostname') and keeper.call(STAT, box.id)[0].pids > 1,
-                     'processes')
+    all_ended(keeper, box)
     still_works(box)
     keeper.kill_box(box)
     boxes.wait_until(lambda: len(boxes.processes_of(keeper)) > 1, 'processes')
@@ -72,7 +76,7 @@ def test_all_boxes_together(make_keeper):
     assert (made < 30, why) == (True, errno.EAGAIN)
     assert held[1].run('/bin/probe', 'memory')[0] == 137
     for box in held:
-        boxes.wait_until(lambda: keeper.call(STAT, box.id)[0].pids > 1, 'processes')
+        all_ended(keeper, box)
         still_works(box)
 
 
