@@ -27,6 +27,8 @@
 
 enum {
     TRIMMERS_MAX = 8,
+    REMOVE_TRIES = 20,
+    REMOVE_WAIT_MS = 10,
     STOP_US = 2 * G_USEC_PER_SEC,
     HEX = 16,
     US_PER_MS = 1000,
@@ -186,15 +188,6 @@ find_free(const Devices *devices)
     return -1;
 }
 
-/* Boxes that come meanwhile take the first. */
-static int
-find_last_free(const Devices *devices)
-{
-    const uint8_t *at = memrchr(devices->state, PLACE_FREE, DEVICE_PLACES);
-
-    return at != NULL ? (int)(at - devices->state) : find_free(devices);
-}
-
 DeviceLease
 devices_take(Devices *devices)
 {
@@ -260,6 +253,11 @@ run_trimmer(uint32_t number)
     fork_detach(&keep, 1);
     int error = device_remove(number);
 
+    /* Who looks at every device of the host holds each for a moment. */
+    for (int i = 0; error == EBUSY && i < REMOVE_TRIES; i++) {
+        (void)poll(NULL, 0, REMOVE_WAIT_MS);
+        error = device_remove(number);
+    }
     FAILPOINT("device-removed");
     _exit(error == 0 ? 0 : 1);
 }
@@ -310,7 +308,7 @@ start_trimmers(Devices *devices)
     Trimmer *trimmer;
     int place = -1;
 
-    while ((trimmer = idle_trimmer(devices)) != NULL && (place = find_last_free(devices)) >= 0) {
+    while ((trimmer = idle_trimmer(devices)) != NULL && (place = find_free(devices)) >= 0) {
         if (!trimmer_start(trimmer, place))
             return false;
     }
