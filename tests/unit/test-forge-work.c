@@ -442,12 +442,12 @@ int
 main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    g_test_add_func("/forge/work/writes-keep-their-order", test_writes_keep_their_order);
-    g_test_add_func("/forge/work/reads-go-side-by-side", test_reads_go_side_by_side);
-    g_test_add_func("/forge/work/slow-work-has-a-share", test_slow_work_has_a_share);
-    g_test_add_func("/forge/work/what-waits-is-bounded", test_what_waits_is_bounded);
-    g_test_add_func("/forge/work/tries", test_tries);
-    g_test_add_func("/forge/work/stale-lock-goes", test_stale_lock_goes);
-    g_test_add_func("/forge/work/end", test_end);
+    g_test_add_func("/forge/queue/writes-keep-their-order", test_writes_keep_their_order);
+    g_test_add_func("/forge/queue/reads-go-side-by-side", test_reads_go_side_by_side);
+    g_test_add_func("/forge/queue/slow-work-has-a-share", test_slow_work_has_a_share);
+    g_test_add_func("/forge/queue/what-waits-is-bounded", test_what_waits_is_bounded);
+    g_test_add_func("/forge/queue/tries", test_tries);
+    g_test_add_func("/forge/queue/stale-lock-goes", test_stale_lock_goes);
+    g_test_add_func("/forge/queue/end", test_end);
     return g_test_run();
 }
