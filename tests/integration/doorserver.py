@@ -7,8 +7,10 @@ import os
 import pathlib
 import shutil
 import signal
+import socket
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -19,6 +21,7 @@ INSIDE = '10.99.0.2'  # in the other network: only for a rule that says so
 DOOR = '10.99.0.1'
 PORT = 8080
 NOBODY = 65534
+CLONE_NEWNET = 0x40000000
 # Answers every request with the words of its command line, and closes.
 PAGE = r'''
 import socket, sys, threading
@@ -82,6 +85,19 @@ class Networks:
     @staticmethod
     def run(pid, *command):
         subprocess.run(['nsenter', '-t', pid, '-n', *command], check=True)
+
+    def listen(self, port):
+        """A listening socket in the other network: a socket is of the network in which its thread made it."""
+        made = []
+
+        def make():
+            with open(f'/proc/{self.holders[1].pid}/ns/net') as network:
+                if ctypes.CDLL(None, use_errno=True).setns(network.fileno(), CLONE_NEWNET) == 0:
+                    made.append(socket.create_server((INSIDE, port)))
+        thread = threading.Thread(target=make)
+        thread.start()
+        thread.join()
+        return made[0]
 
     def enter(self):
         return ['nsenter', '-t', str(self.holders[0].pid), '-n']

@@ -97,12 +97,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 class GitServer:
     """Every repository below `root`.  `sent` counts bytes of answers, `seen` what was asked; `gate` is an
-    event that packs wait for."""
+    event that packs wait for; `listener` a socket in the place of one on loopback."""
 
-    def __init__(self, root, password=None):
+    def __init__(self, root, password=None, listener=None):
         self.root, self.password, self.redirect, self.gate = pathlib.Path(root), password, None, None
         self.sent, self.seen = 0, []
         self.http = http.server.ThreadingHTTPServer(('127.0.0.1', 0), Handler)
+        if listener:
+            self.http.socket.close()
+            self.http.socket = listener
         self.http.owner = self
         self.thread = threading.Thread(target=self.http.serve_forever)
 
