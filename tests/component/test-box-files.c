@@ -420,7 +420,9 @@ test_killed_server(void)
     FilePlace place = link_box_place(box);
 
     g_assert_cmpint(put(&place, &a, "f", "old"), ==, -1);
-    BoxWrite *write = file_write(&place, (const char *const[]){"write", "f", "-", "9000000", NULL}, true,
+    /* However fast it goes, it never gets all of it. */
+    g_autofree char *promised = g_strdup_printf("%d", BIG);
+    BoxWrite *write = file_write(&place, (const char *const[]){"write", "f", "-", promised, NULL}, true,
                                  &write_events, &w, NULL);
     for (int i = 0; i < 20; i++) {
         (void)!box_write_data(write, big, MIB);
@@ -431,8 +433,12 @@ test_killed_server(void)
     place = link_box_place(box);
     g_assert_cmpint(look(&place, &a, "f"), ==, -1);
     g_assert_cmpuint(a.entry.size, ==, 3);
-    file_list(&place, "/tmp", 0, 100, on_list, &a);
-    g_assert_cmpint(wait_kind(&a), ==, -1);
+    /* The writer removes what it began when it has seen the end of its pipe. */
+    do {
+        g_ptr_array_set_size(a.names, 0);
+        file_list(&place, "/tmp", 0, 100, on_list, &a);
+        g_assert_cmpint(wait_kind(&a), ==, -1);
+    } while (a.names->len > 1);
     g_assert_cmpuint(a.names->len, ==, 1);
     answer_clear(&a);
     g_assert_cmpint(link_box_free(box), ==, 0);

@@ -112,6 +112,9 @@ class Keeper:
         self.prefix, self.uid, self.process, self.sock, self.serial = list(prefix), uid, None, None, 0
         if not self.store.exists():
             template(self.store, os.environ['COOP_BOX_PROBE'])
+        if uid == 0 and not prefix and not self.state.exists():
+            self.state.mkdir(mode=0o700)
+            (self.state / 'instance').write_text(free_name())
 
     def command(self):
         return [*self.prefix, os.environ['COOP_KEEPER'], '--socket', self.socket_path, '--state', self.state,
@@ -267,6 +270,14 @@ def loops_of(keeper):
 
 
 DEVICE_FIRST, DEVICE_RANGES, DEVICE_PLACES = 4096, 200, 4096 + 256 + 64
+
+
+def free_name():
+    """An instance in whose range no device is: what was killed on this host long ago is not the test's."""
+    taken = {(int(name[4:]) - DEVICE_FIRST) // DEVICE_PLACES for name in os.listdir('/sys/block')
+             if name.startswith('loop')}
+    names = (os.urandom(8).hex() for _ in range(100 * DEVICE_RANGES))
+    return next(name for name in names if int(name, 16) % DEVICE_RANGES not in taken)
 
 
 def devices_of(keeper):

@@ -144,7 +144,7 @@ def test_strangers_are_left_alone(make_keeper, folder):
 def test_a_list_of_another_name_says_nothing(make_keeper):
     keeper = make_keeper(options=IDLE)
     assert keeper.end() == 0
-    name = os.urandom(8).hex()
+    name = boxes.free_name()
     (keeper.state / 'devices').write_bytes(keeper.instance.encode() + b'\1' * boxes.DEVICE_PLACES)
     (keeper.state / 'instance').write_text(name)
     with stranger(first_number(keeper)):
