@@ -15,6 +15,7 @@
 #include "forge/check-private.h"
 #include "forge/forge-private.h"
 #include "forge/hook-private.h"
+#include "forge/pull-private.h"
 #include "forge/review-private.h"
 #include "forge/thread-private.h"
 
@@ -97,7 +98,10 @@ run_about(RowJob *job, const void *data, Json **ret_value, GError **error)
     GError *no_thread = NULL, *no_object = NULL;
     Json *thread = number > 0 ? thread_load(job, number, NULL, &no_thread) : NULL;
 
-    if ((number > 0 && !put_if_there(about, "thread", thread, no_thread, error)))
+    if (number > 0 && !put_if_there(about, "thread", thread, no_thread, error))
+        return false;
+    if (thread != NULL && strcmp(row_text(thread, "kind"), "pull") == 0 &&
+        !pull_add_merge(job, thread, error))
         return false;
     Json *object = load_object(job, spec->data, &no_object);
 

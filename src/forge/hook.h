@@ -46,7 +46,7 @@ typedef struct HookEvent {
     const char *actor;
     gint64 at_us;
     Json *data;   /* of the event; borrowed, as are the next */
-    Json *thread; /* of an event with a number: thread.h; NULL: none */
+    Json *thread; /* of an event with a number: thread.h, pull requests as pull_get(); NULL: none */
     Json *object; /* the comment, review, check run, … that the event is about; NULL: none */
     Json *sender; /* people.h */
 } HookEvent;

@@ -110,6 +110,20 @@ run_next(RowJob *job, const void *data, Json **ret_value, GError **error)
 }
 
 static void
+look_begin(PullLook *look, const Json *pull)
+{
+    const char *from = row_text(pull, "from_oid");
+    bool same_head = g_strcmp0(row_text(pull, "compared_head"), row_text(pull, "head_oid")) == 0;
+
+    *look = (PullLook){.files = row_int(pull, "changed_files"),
+                       .additions = row_int(pull, "additions"),
+                       .deletions = row_int(pull, "deletions")};
+    g_strlcpy(look->head_oid, row_text(pull, "head_oid"), sizeof look->head_oid);
+    g_strlcpy(look->base_oid, row_text(pull, "base_oid"), sizeof look->base_oid);
+    g_strlcpy(look->from_oid, from != NULL && same_head ? from : "", sizeof look->from_oid);
+}
+
+static void
 on_next(Json *value, const GError *error, void *data)
 {
     Pass *pass = data;
@@ -120,8 +134,7 @@ on_next(Json *value, const GError *error, void *data)
         return;
     }
     pass->number = row_int(pull, "number");
-    g_strlcpy(pass->look.head_oid, row_text(pull, "head_oid"), sizeof pass->look.head_oid);
-    g_strlcpy(pass->look.base_oid, row_text(pull, "base_oid"), sizeof pass->look.base_oid);
+    look_begin(&pass->look, pull);
     g_autofree char *what = g_strdup_printf("compare #%" G_GINT64_FORMAT, pass->number);
 
     forge_read(pass->pulls->forge, pass->repo, what, look_work, on_looked, pass, NULL);

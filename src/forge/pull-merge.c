@@ -188,6 +188,33 @@ state_json(const PullMergeState *state)
                      (int)state->approvals_needed, "head_oid", state->head_oid);
 }
 
+bool
+pull_add_merge(RowJob *job, Json *pull, GError **error)
+{
+    PullMergeState state;
+
+    return judge(job, pull, &state, error) && json_object_set_new(pull, "merge", state_json(&state)) == 0;
+}
+
+static bool
+run_get(RowJob *job, const void *data, Json **ret_value, GError **error)
+{
+    g_autoptr(Json) pull = thread_load(job, *(const gint64 *)data, "pull", error);
+
+    if (pull == NULL || !pull_add_merge(job, pull, error))
+        return false;
+    *ret_value = g_steal_pointer(&pull);
+    return true;
+}
+
+void
+pull_get(Forge *forge, Repo *repo, gint64 number, ForgeJsonFunc done, void *data)
+{
+    static const RowOp op = {ROW_READS, sizeof(gint64), NULL, run_get};
+
+    row_run(forge, repo, &op, &number, done, data);
+}
+
 static bool
 run_state(RowJob *job, const void *data, Json **ret_value, GError **error)
 {

@@ -3,6 +3,7 @@
 
 #include "base/err.h"
 #include "forge/compare.h"
+#include "forge/diff.h"
 #include "forge/forge-private.h"
 #include "forge/merge.h"
 #include "forge/pull-private.h"
@@ -52,6 +53,25 @@ opening_free(gpointer data)
     g_free(o);
 }
 
+/* What git takes too long over is not known, and no reason to know nothing else. */
+static void
+look_at_files(GitRepo *git, const char *from, PullLook *look)
+{
+    DiffTotals totals;
+    bool known = strcmp(from, look->from_oid) == 0 && look->files >= 0;
+
+    if (known)
+        return;
+    g_strlcpy(look->from_oid, from, sizeof look->from_oid);
+    look->files = -1;
+    look->additions = look->deletions = 0;
+    if (!diff_totals(git, from, look->head_oid, &totals, NULL))
+        return;
+    look->files = totals.files;
+    look->additions = (gint64)totals.additions;
+    look->deletions = (gint64)totals.deletions;
+}
+
 bool
 pull_look(GitRepo *git, PullLook *look, GError **error)
 {
@@ -62,6 +82,9 @@ pull_look(GitRepo *git, PullLook *look, GError **error)
     look->ahead = comparison.ahead;
     look->behind = comparison.behind;
     look->conflicts = false;
+    /* What was merged keeps the changes that it had. */
+    if (comparison.ahead > 0 || look->from_oid[0] == '\0')
+        look_at_files(git, comparison.merge_base != NULL ? comparison.merge_base : look->base_oid, look);
     if (comparison.ahead == 0 || comparison.behind == 0)
         return true;
     g_autoptr(MergeResult) merged = merge_try(git, look->base_oid, look->head_oid, error);

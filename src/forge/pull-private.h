@@ -20,11 +20,18 @@ struct PullLook {
     char head_oid[GIT_OID_LEN + 1], base_oid[GIT_OID_LEN + 1];
     guint ahead, behind;
     bool conflicts;
+    char from_oid[GIT_OID_LEN + 1]; /* its files are compared with this; "": not known yet */
+    gint64 files;                   /* below 0: git could not tell, as with the next two */
+    gint64 additions, deletions;
 };
-/* Blocks.  The two oids are given. */
+/* Blocks.  The first two oids are given; from_oid too where it is known with what follows it, which is
+ * then asked for only if it has changed. */
 bool pull_look(GitRepo *git, PullLook *look, GError **error);
 /* Writes it down if the tips are still these; no event: nobody did anything. */
 bool pull_put_look(RowJob *job, gint64 number, const PullLook *look, GError **error);
+
+/* As pull_get() answers: the member `merge`. */
+bool pull_add_merge(RowJob *job, Json *pull, GError **error);
 
 /* In the transaction of a push: the tips of its pull requests, and their events; then git is asked. */
 extern const ForgePushListener pulls_listener;

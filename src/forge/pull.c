@@ -243,9 +243,12 @@ pull_put_look(RowJob *job, gint64 number, const PullLook *look, GError **error)
 {
     return db_exec(job->tx,
                    "UPDATE threads SET compared_head = ?, compared_base = ?, ahead = ?, behind = ?, "
-                   "conflicts = ? WHERE repository_id = ? AND number = ? AND head_oid = ? AND base_oid = ?",
+                   "conflicts = ?, from_oid = ?, changed_files = ?, additions = ?, deletions = ? "
+                   "WHERE repository_id = ? AND number = ? AND head_oid = ? AND base_oid = ?",
                    DB_ARGS(db_text(look->head_oid), db_text(look->base_oid), db_int(look->ahead),
-                           db_int(look->behind), db_int(look->conflicts), db_text(job->repository_id),
+                           db_int(look->behind), db_int(look->conflicts),
+                           db_text(look->from_oid[0] != '\0' ? look->from_oid : NULL), db_int(look->files),
+                           db_int(look->additions), db_int(look->deletions), db_text(job->repository_id),
                            db_int(number), db_text(look->head_oid), db_text(look->base_oid)),
                    error);
 }

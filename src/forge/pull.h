@@ -5,9 +5,9 @@
 /* Pull requests: threads (thread.h) with two branches of the same repository.
  *
  * head_oid and base_oid are the branches' tips: they move in the transaction that writes a push down
- * (push.h).  What only git knows (how far behind, conflicts) is looked up behind that and kept in the
- * row with the two tips that it is true for; until then a merge waits.  A pull request whose branch is
- * removed is closed. */
+ * (push.h).  What only git knows (how far behind, conflicts, how many files) is looked up behind that and
+ * kept in the row with the two tips that it is true for; until then a merge waits.  A pull request whose
+ * branch is removed is closed. */
 
 /* Looks up what is not known: the forge's own. */
 typedef struct Pulls Pulls;
@@ -89,3 +89,5 @@ bool pull_merge_state(DbTx *tx, const char *repository_id, gint64 number, PullMe
                       GError **error);
 /* {"state": "clean" | "blocked", "reasons": [{"rule", "text"}], "approvals", "approvals_needed"}. */
 void pull_merge_state_get(Forge *forge, Repo *repo, gint64 number, ForgeJsonFunc done, void *data);
+/* The thread with that as `merge`. */
+void pull_get(Forge *forge, Repo *repo, gint64 number, ForgeJsonFunc done, void *data);

@@ -174,6 +174,45 @@ test_follows(void)
     g_assert_cmpint(row_int(beside, "behind"), ==, 1);
 }
 
+static void
+expect_totals(const Json *pull, const char *from, gint64 files, gint64 additions, gint64 deletions)
+{
+    g_assert_cmpstr(row_text(pull, "from_oid"), ==, from);
+    g_assert_cmpint(row_int(pull, "changed_files"), ==, files);
+    g_assert_cmpint(row_int(pull, "additions"), ==, additions);
+    g_assert_cmpint(row_int(pull, "deletions"), ==, deletions);
+}
+
+/* What changes lie between is known when one is opened, follows its head, is not what the base has
+ * changed, and stays when the base has all of it. */
+static void
+test_totals(void)
+{
+    g_autoptr(World) w = world_new();
+    g_autofree char *first = push(w, "task-1", "a", "one\n2\nthree\nfour\nfive\n", w->root);
+    gint64 n = open_pull(w, "task-1");
+    g_autoptr(Json) opened = ROW_ASK(pull_get, w, n);
+
+    expect_totals(opened, w->root, 1, 1, 1);
+    g_assert_cmpstr(row_text(json_object_get(opened, "merge"), "state"), ==, "blocked");
+    g_autofree char *second = push(w, "task-1", "b", "new\nfile\n", first);
+    g_autoptr(Json) moved = wait_compared(w, n, second, w->root);
+
+    expect_totals(moved, w->root, 2, 2, 5);
+    g_autofree char *beside = push(w, "main", "c", "other\n", w->root);
+    g_autoptr(Json) behind = wait_compared(w, n, second, beside);
+
+    expect_totals(behind, w->root, 2, 2, 5);
+    ForgePush merged = {.actor = "local", .ref = "refs/heads/main", .old = beside, .new = second};
+
+    g_assert_true(git_branch_move(w->git.repo, "main", beside, second, "test", NULL));
+    forge_pushed(w->forge, w->repo, &merged);
+    g_autoptr(Json) landed = wait_compared(w, n, second, second);
+
+    g_assert_cmpint(row_int(landed, "ahead"), ==, 0);
+    expect_totals(landed, w->root, 2, 2, 5);
+}
+
 /* What a push left to be looked up is looked up after a start, too. */
 static void
 test_starts_again(void)
@@ -204,6 +243,7 @@ main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/forge/pulls/open", test_open);
     g_test_add_func("/forge/pulls/follows", test_follows);
+    g_test_add_func("/forge/pulls/totals", test_totals);
     g_test_add_func("/forge/pulls/starts-again", test_starts_again);
     return g_test_run();
 }
