@@ -14,35 +14,10 @@
 #include "base/err.h"
 #include "base/failpoint.h"
 #include "base/log.h"
-#include "box/files.h"
 #include "forge/forge-private.h"
-#include "forge/workspace-private.h"
+#include "forge/workspace-clone.h"
 
-enum { US_PER_MS = 1000, EXIT_NO_FOLDER = 40, EXIT_NOT_EMPTY, EXIT_NO_GIT };
-
-typedef struct Clone {
-    Forge *forge;
-    Box *box;
-    Repo *repo;
-    char *actor, *box_id, *repository_id, *owner, *name;
-    char *branch, *base, *path, *identity_id;
-    bool may_force, may_advance;
-    guint waiting; /* steps under way */
-    GError *error; /* the first */
-
-    const Generation *generation; /* leased; NULL: none */
-    char *generation_id;          /* its own copy: the forge may be freed meanwhile */
-    char *without;                /* why there is none */
-    bool has_row;
-    char oid[GIT_OID_LEN + 1];
-    bool branch_made;
-    BoxWrite *write;
-    GBytes *seed;
-    gsize seed_at;
-    gint64 began_us;
-    ForgeJsonFunc done;
-    void *data;
-} Clone;
+enum { EXIT_NO_FOLDER = 40, EXIT_NOT_EMPTY, EXIT_NO_GIT };
 
 static void
 clone_free(Clone *c)
@@ -66,16 +41,15 @@ clone_free(Clone *c)
     g_free(c);
 }
 
-static void
-fail(Clone *c, const GError *error)
+void
+clone_fail(Clone *c, const GError *error)
 {
     if (c->error == NULL)
         c->error = g_error_copy(error);
 }
 
-/* A step has ended, perhaps because the forge has. */
-static bool
-goes_on(Clone *c)
+bool
+clone_goes_on(Clone *c)
 {
     if (c->error == NULL && c->forge->workspaces == NULL)
         err_set(&c->error, ERR_CANCELLED, "the server is stopping");
@@ -106,8 +80,8 @@ take_back(Clone *c)
     workspace_tell(c->forge, c->box_id, c->repository_id, &event);
 }
 
-static void
-finish(Clone *c, Json *value)
+void
+clone_finish(Clone *c, Json *value)
 {
     workspace_end(c->forge, c->box_id);
     if (c->error != NULL)
@@ -115,181 +89,6 @@ finish(Clone *c, Json *value)
     c->done(c->error == NULL ? value : NULL, c->error, c->data);
     json_decref(value);
     clone_free(c);
-}
-
-/* ---- the end ---- */
-
-static Json *
-result(const Clone *c)
-{
-    const Identity *who = c->identity_id != NULL ? identity_find(c->forge, c->identity_id) : NULL;
-
-    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s?, s:s?, s:s?, s:b, s:I}", "repository_id",
-                     c->repository_id, "branch", c->branch, "commit", c->oid, "path", c->path, "objects",
-                     c->generation_id != NULL ? "mounted" : "fetched", "generation", c->generation_id,
-                     "without", c->without, "identity", who != NULL ? who->name : NULL, "branch_created",
-                     c->branch_made, "duration_ms",
-                     (json_int_t)((clock_mono_us() - c->began_us) / US_PER_MS));
-}
-
-static void
-on_checked_out(int code, const char *out, const char *err, const GError *error, void *data)
-{
-    Clone *c = data;
-    g_autoptr(GError) said = error == NULL && code != 0 ? box_call_error("check the branch out", code, err)
-                                                        : NULL;
-
-    if (error != NULL || said != NULL)
-        fail(c, error != NULL ? error : said);
-    if (!goes_on(c)) {
-        finish(c, NULL);
-        return;
-    }
-    Json *value = result(c);
-    WorkspaceEvent event = {"git.cloned", c->actor, json_deep_copy(value)};
-
-    workspace_tell(c->forge, c->box_id, c->repository_id, &event);
-    finish(c, value);
-}
-
-static void
-check_out(Clone *c)
-{
-    BoxCall call = {.argv = (const char *const[]){"git", "reset", "--quiet", "--hard", c->oid, NULL},
-                    .cwd = c->path};
-
-    box_call(c->box, &call, c->actor, on_checked_out, c);
-}
-
-static void
-on_fetched(int code, const char *out, const char *err, const GError *error, void *data)
-{
-    Clone *c = data;
-    g_autoptr(GError) said = error == NULL && code != 0 ? box_call_error("fetch what is newer", code, err)
-                                                        : NULL;
-
-    if (error != NULL || said != NULL)
-        fail(c, error != NULL ? error : said);
-    if (goes_on(c))
-        check_out(c);
-    else
-        finish(c, NULL);
-}
-
-static void
-fetch(Clone *c)
-{
-    BoxCall call = {.argv = (const char *const[]){"git", "fetch", "--quiet", "origin", NULL}, .cwd = c->path};
-    WorkspaceEvent event = {
-        "git.progressed", c->actor,
-        json_pack("{s:s, s:s, s:s}", "operation", "clone", "phase", "fetching", "branch", c->branch)};
-
-    workspace_tell(c->forge, c->box_id, c->repository_id, &event);
-    box_call(c->box, &call, c->actor, on_fetched, c);
-}
-
-/* ---- .git and the row ---- */
-
-static Seed
-seed_of(const Clone *c)
-{
-    return (Seed){.owner = c->owner,
-                  .name = c->name,
-                  .branch = c->branch,
-                  .oid = c->oid,
-                  .path = c->path,
-                  .generation = c->generation,
-                  .identity = c->identity_id != NULL ? identity_find(c->forge, c->identity_id) : NULL,
-                  .helper = workspace_helper(c->forge)};
-}
-
-static void
-on_written(Clone *c)
-{
-    if (--c->waiting > 0)
-        return;
-    FAILPOINT("clone-written");
-    if (!goes_on(c)) {
-        finish(c, NULL);
-        return;
-    }
-    Seed seed = seed_of(c);
-
-    if (seed_has_commit(&seed))
-        check_out(c);
-    else
-        fetch(c);
-}
-
-static void
-on_row(void *data, const GError *error)
-{
-    Clone *c = data;
-
-    if (error != NULL)
-        fail(c, error);
-    on_written(c);
-}
-
-static void
-on_seed_room(BoxWrite *write, void *ctx)
-{
-    Clone *c = ctx;
-    gsize n;
-    const guint8 *bytes = g_bytes_get_data(c->seed, &n);
-
-    c->seed_at += box_write_data(write, bytes + c->seed_at, n - c->seed_at);
-    if (c->seed_at == n)
-        box_write_end(write);
-}
-
-static void
-on_seed_end(BoxWrite *write, const GError *error, void *ctx)
-{
-    Clone *c = ctx;
-
-    if (error != NULL)
-        fail(c, error);
-    on_written(c);
-}
-
-static bool
-write_seed(Clone *c, GError **error)
-{
-    static const BoxWriteEvents events = {on_seed_room, on_seed_end};
-    BoxFileSpec place = {.box = c->box, .actor = c->actor};
-    Seed seed = seed_of(c);
-
-    c->seed = seed_make(&seed, error);
-    if (c->seed == NULL)
-        return false;
-    c->write = box_tree_write(&place, c->path, &events, c, error);
-    return c->write != NULL;
-}
-
-static void
-write_all(Clone *c)
-{
-    g_autoptr(GError) error = NULL;
-    Workspace w = {.box_id = c->box_id,
-                   .repository_id = c->repository_id,
-                   .generation_id = c->generation_id,
-                   .identity_id = c->identity_id,
-                   .branch = c->branch,
-                   .path = c->path,
-                   .may_force = c->may_force,
-                   .may_advance = c->may_advance,
-                   .created_us = clock_wall_us()};
-
-    if (!write_seed(c, &error)) {
-        fail(c, error);
-        finish(c, NULL);
-        return;
-    }
-    c->waiting = 2;
-    c->has_row = true;
-    workspace_put(c->forge, &w, NULL, on_row, c);
-    on_seed_room(c->write, c);
 }
 
 /* ---- what goes on side by side ---- */
@@ -300,10 +99,10 @@ step_done(Clone *c)
     if (--c->waiting > 0)
         return;
     FAILPOINT("clone-prepared");
-    if (goes_on(c))
-        write_all(c);
+    if (clone_goes_on(c))
+        clone_write(c);
     else
-        finish(c, NULL);
+        clone_finish(c, NULL);
 }
 
 static void
@@ -365,7 +164,7 @@ on_branch(void *data, const GError *error)
     Clone *c = data;
 
     if (error != NULL)
-        fail(c, error);
+        clone_fail(c, error);
     if (c->branch_made)
         workspace_branch_made(c->forge, c->repo, &(BranchMade){c->actor, c->box_id, c->branch, c->oid});
     step_done(c);
@@ -410,7 +209,7 @@ on_place(int code, const char *out, const char *err, const GError *error, void *
     if (error == NULL && said == NULL && !is_plain_path(path))
         err_set(&said, ERR_INVALID, "the folder's path is too long, or no text");
     if (error != NULL || said != NULL) {
-        fail(c, error != NULL ? error : said);
+        clone_fail(c, error != NULL ? error : said);
     } else {
         g_free(c->path);
         c->path = g_steal_pointer(&path);
@@ -511,9 +310,9 @@ on_guarded(bool is_protected, const GError *error, void *data)
 
     c->may_advance = is_protected;
     if (error != NULL)
-        fail(c, error);
-    if (!goes_on(c)) {
-        finish(c, NULL);
+        clone_fail(c, error);
+    if (!clone_goes_on(c)) {
+        clone_finish(c, NULL);
         return;
     }
     c->waiting = 3;

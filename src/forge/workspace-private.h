@@ -27,13 +27,24 @@ void
 workspace_put(Forge *forge, const Workspace *workspace, const WorkspaceEvent *event, DbDone done, void *data);
 /* Gives its lease back. */
 void workspace_drop(Forge *forge, const char *box_id, const char *repository_id);
-void workspace_tell(Forge *forge, const char *box_id, const char *repository_id, const WorkspaceEvent *event);
 
 /* A branch was made for a box: whoever follows the repository learns of it. */
 typedef struct BranchMade {
     const char *actor, *box_id, *branch, *oid;
 } BranchMade;
 void workspace_branch_made(Forge *forge, Repo *repo, const BranchMade *made);
+
+/* ---- workspace-rows.c ---- */
+
+/* The disk's side of put and drop.  `done` NULL: nobody waits. */
+void workspace_row_put(Forge *forge, const Workspace *workspace, const WorkspaceEvent *event, DbDone done,
+                       void *data);
+void workspace_row_delete(Forge *forge, const Workspace *workspace);
+void workspace_tell(Forge *forge, const char *box_id, const char *repository_id, const WorkspaceEvent *event);
+/* Of boxes that have ended nothing is left. */
+bool workspace_rows_load(DbTx *tx, GPtrArray *found, GError **error);
+
+/* ---- workspace.c ---- */
 
 /* One thing at a time for each box: false with ERR_CONFLICT while another goes on. */
 bool workspace_begin(Forge *forge, const char *box_id, GError **error);
