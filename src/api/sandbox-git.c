@@ -250,11 +250,13 @@ open_pull(ApiCall *call, Box *box, Json *body)
     if (!find_repo(call, repository, &repo))
         return;
     box_info(box, &of);
-    const Workspace *w = workspace_find(call->api->forge, of.id, repo);
+    const Workspace *w = workspace_pick(call->api->forge, of.id, repo, &error);
     Repo *own = w != NULL ? forge_find_id(call->api->forge, w->repository_id) : NULL;
 
+    if (w != NULL && own == NULL)
+        err_set(&error, ERR_NOT_FOUND, "the repository was removed");
     if (own == NULL) {
-        respond_error(call->request, 404, "the sandbox has no work tree of that repository: clone it first");
+        call_respond_error(call, error);
         return;
     }
     repo_info(own, &info);

@@ -36,6 +36,8 @@ clone_free(Clone *c)
     g_free(c->generation_id);
     g_free(c->without);
     g_clear_pointer(&c->seed, g_bytes_unref);
+    workspace_free(c->left);
+    json_decref(c->value);
     g_clear_error(&c->error);
     forge_unref(c->forge);
     g_free(c);
@@ -81,13 +83,12 @@ take_back(Clone *c)
 }
 
 void
-clone_finish(Clone *c, Json *value)
+clone_finish(Clone *c)
 {
     workspace_end(c->forge, c->box_id);
     if (c->error != NULL)
         take_back(c);
-    c->done(c->error == NULL ? value : NULL, c->error, c->data);
-    json_decref(value);
+    c->done(c->error == NULL ? c->value : NULL, c->error, c->data);
     clone_free(c);
 }
 
@@ -102,7 +103,7 @@ step_done(Clone *c)
     if (clone_goes_on(c))
         clone_write(c);
     else
-        clone_finish(c, NULL);
+        clone_finish(c);
 }
 
 static void
@@ -264,18 +265,22 @@ count_one(const Workspace *w, void *data)
 static bool
 check(Clone *c, const CloneSpec *spec, GError **error)
 {
+    const Workspace *there = workspace_find(c->forge, c->box_id, c->repo);
     guint n = 0;
 
     if (!repo_require_ready(c->repo, error) || !git_branch_is_valid(c->branch, error))
         return false;
     if (spec->path != NULL && (strlen(spec->path) == 0 || strlen(spec->path) > WORKSPACE_PATH_MAX))
         return err_set(error, ERR_INVALID, "a path has 1 to %d bytes", WORKSPACE_PATH_MAX);
-    if (workspace_find(c->forge, c->box_id, c->repo) != NULL)
+    if (there != NULL && !there->cloning)
         return err_set(error, ERR_CONFLICT, "the sandbox has a work tree of %s/%s", c->owner, c->name);
     workspace_each(c->forge, c->box_id, count_one, &n);
-    if (n >= WORKSPACES_PER_BOX)
+    if (n >= WORKSPACES_PER_BOX && there == NULL)
         return err_set(error, ERR_LIMIT, "a sandbox has at most %d work trees", WORKSPACES_PER_BOX);
-    return find_identity(c, spec, error) && workspace_begin(c->forge, c->box_id, error);
+    if (!find_identity(c, spec, error) || !workspace_begin(c->forge, c->box_id, error))
+        return false;
+    c->left = there != NULL ? workspace_dup(there) : NULL;
+    return true;
 }
 
 static Clone *
@@ -304,6 +309,61 @@ clone_new(Forge *forge, Box *box, const CloneSpec *spec)
 }
 
 static void
+prepare(Clone *c)
+{
+    c->waiting = 3;
+    find_place(c);
+    forge_write(c->forge, c->repo, "branch for a sandbox", make_branch, on_branch, c, NULL);
+    generation_take(c->forge, c->repo, on_generation, c);
+}
+
+/* ---- what a clone left that was cut short ---- */
+
+static void
+on_left_removed(int code, const char *out, const char *err, const GError *error, void *data)
+{
+    Clone *c = data;
+    g_autoptr(GError) said = error == NULL && code != 0 ? box_call_error("remove what was left", code, err)
+                                                        : NULL;
+
+    if (error != NULL || said != NULL)
+        clone_fail(c, error != NULL ? error : said);
+    if (!clone_goes_on(c)) {
+        clone_finish(c);
+        return;
+    }
+    workspace_drop(c->forge, c->box_id, c->repository_id);
+    prepare(c);
+}
+
+/* The folder was empty when that clone began, and nobody was told that it ended: git.cloned is written
+ * with the row that says so. */
+static void
+remove_left(Clone *c)
+{
+    static const char script[] = "cd -- \"$1\" 2>/dev/null || exit 0\n"
+                                 "rm -rf -- ./* ./.[!.]* ./..?*\n";
+    BoxCall call = {.argv = (const char *const[]){"/bin/sh", "-c", script, "sh", c->left->path, NULL}};
+
+    box_call(c->box, &call, c->actor, on_left_removed, c);
+}
+
+static void
+on_left_unmounted(Box *box, const GError *error, void *data)
+{
+    remove_left(data);
+}
+
+static void
+clear_left(Clone *c)
+{
+    if (c->left->generation_id != NULL)
+        box_unmount(c->box, c->left->generation_id, on_left_unmounted, c);
+    else
+        remove_left(c);
+}
+
+static void
 on_guarded(bool is_protected, const GError *error, void *data)
 {
     Clone *c = data;
@@ -312,13 +372,13 @@ on_guarded(bool is_protected, const GError *error, void *data)
     if (error != NULL)
         clone_fail(c, error);
     if (!clone_goes_on(c)) {
-        clone_finish(c, NULL);
+        clone_finish(c);
         return;
     }
-    c->waiting = 3;
-    find_place(c);
-    forge_write(c->forge, c->repo, "branch for a sandbox", make_branch, on_branch, c, NULL);
-    generation_take(c->forge, c->repo, on_generation, c);
+    if (c->left != NULL)
+        clear_left(c);
+    else
+        prepare(c);
 }
 
 void

@@ -19,6 +19,8 @@ typedef struct Clone {
     char *generation_id;          /* its own copy: the forge may be freed meanwhile */
     char *without;                /* why there is none */
     bool has_row;
+    Workspace *left; /* of a clone that was cut short; NULL: none */
+    Json *value;     /* the answer, while the row is written */
     char oid[GIT_OID_LEN + 1];
     bool branch_made;
     BoxWrite *write;
@@ -33,8 +35,8 @@ typedef struct Clone {
 void clone_fail(Clone *c, const GError *error);
 /* A step has ended, perhaps because the forge has. */
 bool clone_goes_on(Clone *c);
-/* Takes `value`; with an error what was made is taken back. */
-void clone_finish(Clone *c, Json *value);
+/* The answer is `c->value`; with an error what was made is taken back. */
+void clone_finish(Clone *c);
 
 /* Place, branch and objects are there: .git, the row and the files are next. */
 void clone_write(Clone *c);

@@ -85,12 +85,10 @@ op_new(Forge *forge, Box *box, const char *name, const char *actor, ForgeJsonFun
 static bool
 op_begin(Op *op, const Repo *repo)
 {
-    const Workspace *w = workspace_find(op->forge, op->box_id, repo);
     g_autoptr(GError) error = NULL;
+    const Workspace *w = workspace_pick(op->forge, op->box_id, repo, &error);
 
-    if (w == NULL)
-        err_set(&error, ERR_NOT_FOUND, "the sandbox has no work tree of that repository: clone it first");
-    else if (workspace_begin(op->forge, op->box_id, &error)) {
+    if (w != NULL && workspace_begin(op->forge, op->box_id, &error)) {
         op->workspace = workspace_dup(w);
         Repo *found = forge_find_id(op->forge, w->repository_id);
 

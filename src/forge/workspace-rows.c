@@ -65,13 +65,14 @@ put_row(DbTx *tx, void *data, GError **error)
     return db_exec(
                tx,
                "INSERT INTO workspaces (box_id, repository_id, generation_id, identity_id, branch, path, "
-               "may_force, may_advance, created_us) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) "
+               "may_force, may_advance, cloning, created_us) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
                "ON CONFLICT (box_id, repository_id) DO UPDATE SET generation_id = excluded.generation_id, "
                "identity_id = excluded.identity_id, branch = excluded.branch, path = excluded.path, "
-               "may_force = excluded.may_force, may_advance = excluded.may_advance",
+               "may_force = excluded.may_force, may_advance = excluded.may_advance, cloning = "
+               "excluded.cloning",
                DB_ARGS(db_text(w->box_id), db_text(w->repository_id), db_text(w->generation_id),
                        db_text(w->identity_id), db_text(w->branch), db_text(w->path), db_int(w->may_force),
-                       db_int(w->may_advance), db_int(w->created_us)),
+                       db_int(w->may_advance), db_int(w->cloning), db_int(w->created_us)),
                error) &&
            append_event(tx, data, error);
 }
@@ -137,7 +138,7 @@ workspace_rows_load(DbTx *tx, GPtrArray *found, GError **error)
     g_autoptr(DbRows)
         rows = db_query(tx,
                         "SELECT box_id, repository_id, generation_id, identity_id, branch, path, "
-                        "may_force, may_advance, created_us FROM workspaces ORDER BY created_us",
+                        "may_force, may_advance, cloning, created_us FROM workspaces ORDER BY created_us",
                         DB_NO_ARGS, error);
 
     if (rows == NULL)
@@ -153,7 +154,8 @@ workspace_rows_load(DbTx *tx, GPtrArray *found, GError **error)
                        .path = (char *)(guintptr)db_rows_text(rows, 5),
                        .may_force = db_rows_int(rows, 6) != 0,
                        .may_advance = db_rows_int(rows, 7) != 0,
-                       .created_us = db_rows_int(rows, 8)};
+                       .cloning = db_rows_int(rows, 8) != 0,
+                       .created_us = db_rows_int(rows, 9)};
 
         g_ptr_array_add(found, workspace_dup(&w));
     }

@@ -21,6 +21,32 @@ result(const Clone *c)
                      (json_int_t)((clock_mono_us() - c->began_us) / US_PER_MS));
 }
 
+static Workspace
+row_of(const Clone *c)
+{
+    return (Workspace){.box_id = c->box_id,
+                       .repository_id = c->repository_id,
+                       .generation_id = c->generation_id,
+                       .identity_id = c->identity_id,
+                       .branch = c->branch,
+                       .path = c->path,
+                       .may_force = c->may_force,
+                       .may_advance = c->may_advance,
+                       .cloning = true,
+                       .created_us = clock_wall_us()};
+}
+
+static void
+on_told(void *data, const GError *error)
+{
+    Clone *c = data;
+
+    if (error != NULL)
+        clone_fail(c, error);
+    (void)clone_goes_on(c);
+    clone_finish(c);
+}
+
 static void
 on_checked_out(int code, const char *out, const char *err, const GError *error, void *data)
 {
@@ -31,14 +57,17 @@ on_checked_out(int code, const char *out, const char *err, const GError *error, 
     if (error != NULL || said != NULL)
         clone_fail(c, error != NULL ? error : said);
     if (!clone_goes_on(c)) {
-        clone_finish(c, NULL);
+        clone_finish(c);
         return;
     }
-    Json *value = result(c);
-    WorkspaceEvent event = {"git.cloned", c->actor, json_deep_copy(value)};
+    FAILPOINT("clone-checked-out");
+    Workspace w = row_of(c);
 
-    workspace_tell(c->forge, c->box_id, c->repository_id, &event);
-    clone_finish(c, value);
+    w.cloning = false;
+    c->value = result(c);
+    WorkspaceEvent event = {"git.cloned", c->actor, json_deep_copy(c->value)};
+
+    workspace_put(c->forge, &w, &event, on_told, c);
 }
 
 static void
@@ -62,7 +91,7 @@ on_fetched(int code, const char *out, const char *err, const GError *error, void
     if (clone_goes_on(c))
         check_out(c);
     else
-        clone_finish(c, NULL);
+        clone_finish(c);
 }
 
 static void
@@ -99,7 +128,7 @@ on_written(Clone *c)
         return;
     FAILPOINT("clone-written");
     if (!clone_goes_on(c)) {
-        clone_finish(c, NULL);
+        clone_finish(c);
         return;
     }
     Seed seed = seed_of(c);
@@ -160,19 +189,11 @@ void
 clone_write(Clone *c)
 {
     g_autoptr(GError) error = NULL;
-    Workspace w = {.box_id = c->box_id,
-                   .repository_id = c->repository_id,
-                   .generation_id = c->generation_id,
-                   .identity_id = c->identity_id,
-                   .branch = c->branch,
-                   .path = c->path,
-                   .may_force = c->may_force,
-                   .may_advance = c->may_advance,
-                   .created_us = clock_wall_us()};
+    Workspace w = row_of(c);
 
     if (!write_seed(c, &error)) {
         clone_fail(c, error);
-        clone_finish(c, NULL);
+        clone_finish(c);
         return;
     }
     c->waiting = 2;

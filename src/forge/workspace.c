@@ -47,6 +47,7 @@ workspace_dup(const Workspace *from)
                      .path = g_strdup(from->path),
                      .may_force = from->may_force,
                      .may_advance = from->may_advance,
+                     .cloning = from->cloning,
                      .created_us = from->created_us};
     return w;
 }
@@ -102,6 +103,47 @@ workspace_only(Forge *forge, const char *box_id)
     const GPtrArray *list = peek_list(forge, box_id);
 
     return list != NULL && list->len == 1 ? g_ptr_array_index(list, 0) : NULL;
+}
+
+static char *
+dup_names(Forge *forge, const GPtrArray *list)
+{
+    GString *names = g_string_new(NULL);
+
+    for (guint i = 0; i < list->len; i++) {
+        const Workspace *w = g_ptr_array_index(list, i);
+        const Repo *repo = forge_find_id(forge, w->repository_id);
+        RepoInfo info = {0};
+
+        if (repo == NULL)
+            continue;
+        repo_info(repo, &info);
+        g_string_append_printf(names, "%s%s/%s", names->len > 0 ? ", " : "", info.owner, info.name);
+    }
+    return g_string_free(names, FALSE);
+}
+
+const Workspace *
+workspace_pick(Forge *forge, const char *box_id, const Repo *repo, GError **error)
+{
+    const GPtrArray *list = peek_list(forge, box_id);
+    const Workspace *w = workspace_find(forge, box_id, repo);
+
+    if (w == NULL) {
+        err_set(error, ERR_NOT_FOUND, "the sandbox has no work tree of that repository: clone it first");
+        return NULL;
+    }
+    if (repo == NULL && list->len > 1) {
+        g_autofree char *names = dup_names(forge, list);
+
+        err_set(error, ERR_INVALID, "the sandbox has work trees of %s: say which 'repository'", names);
+        return NULL;
+    }
+    if (w->cloning && !g_hash_table_contains(forge->workspaces->busy, box_id)) {
+        err_set(error, ERR_CONFLICT, "the clone into the sandbox was cut short: clone it again");
+        return NULL;
+    }
+    return w;
 }
 
 void

@@ -29,6 +29,7 @@ typedef struct Workspace {
     char *path;          /* of the work tree, in the box */
     bool may_force;      /* on that branch */
     bool may_advance;    /* an admin gave it, although it is protected */
+    bool cloning;        /* its files are not all there: a clone goes on, or was cut short */
     gint64 created_us;
 } Workspace;
 
@@ -37,6 +38,9 @@ typedef struct Workspace {
 const Workspace *workspace_find(Forge *forge, const char *box_id, const Repo *repo);
 /* The one that the box has; NULL: it has none, or several. */
 const Workspace *workspace_only(Forge *forge, const char *box_id);
+/* The one to work in: that of `repo`, or with NULL the only one.  NULL with ERR_NOT_FOUND: there is none;
+ * ERR_INVALID, which names them: several; ERR_CONFLICT: its clone was cut short. */
+const Workspace *workspace_pick(Forge *forge, const char *box_id, const Repo *repo, GError **error);
 void workspace_each(Forge *forge, const char *box_id, void (*func)(const Workspace *, void *), void *data);
 
 /* The repository is no more; its rows are gone. */

@@ -97,7 +97,7 @@ def test_after_a_restart(server):
 
 @needs_failpoints
 @pytest.mark.parametrize('point', ['generation-row', 'generation-linked', 'generation-made', 'clone-prepared',
-                                   'clone-written'])
+                                   'clone-written', 'clone-checked-out'])
 def test_killed_on_the_way(point):
     with workserver.serving() as server:
         server.import_repo('one', workserver.make_source(server.folder / 'source'))
@@ -111,7 +111,14 @@ def test_killed_on_the_way(point):
             del server.env['COOP_FAIL_AT']
             server.restart()
             assert not [name for name in server.generations() if '.' in name]
-            server.ask('POST', f'{API}/{box}/git/clone', body={'repository': 'one', 'branch': 'c', 'path': 'again'})
+            cut_short = point.startswith('clone-') and point != 'clone-prepared'
+            for what, body in ('commit', {'message': 'feat: x'}), ('push', {}), ('pr', {'title': 'x'}):
+                check_error(server, server.ask('POST', f'{API}/{box}/git/{what}', body=body), 409 if cut_short else 404)
+            again = server.clone(box, 'one', branch='c')
+            assert again['path'] == '/home/user/one' and again['objects'] == 'mounted'
+            assert inside(server, box, 'cd one && git status --porcelain --branch') == '## c...origin/c'
+            inside(server, box, 'cd one && git fsck --connectivity-only')
+            check_error(server, server.ask('POST', f'{API}/{box}/git/clone', body={'repository': 'one'}), 409)
         with server.box() as box:
             made = server.clone(box, 'one', branch='d')
             inside(server, box, 'cd one && git fsck --connectivity-only')
@@ -247,3 +254,16 @@ def test_pull_request(server):
         made = server.post(f'{API}/{box}/git/pr', {'title': 'feat: z', 'draft': True}, status=200)
         assert made['number'] >= 1 and made['title'].endswith('feat: z')
         check_error(server, server.ask('POST', f'{API}/{box}/git/pr', body={'title': 'x'}), 409)
+
+
+def test_several_work_trees(server, guarded):
+    name, _ = guarded
+    with server.box() as box:
+        server.clone(box, 'one', branch='many')
+        server.clone(box, name, branch='many')
+        for what, body in [('commit', {'message': 'feat: x'}), ('push', {}), ('pr', {'title': 'x'}),
+                           ('branch', {'branch': 'other'})]:
+            answer = server.ask('POST', f'{API}/{box}/git/{what}', body=body)
+            check_error(server, answer, 400)
+            assert f'coop/one, coop/{name}' in answer.json['message'], answer.json
+        server.post(f'{API}/{box}/git/branch', {'branch': 'other', 'repository': name}, status=200)
