@@ -172,8 +172,8 @@ const Setting settings[] = {
      .help = "owner of the default repository"},
     {"github.repo", SETTING_WORD, LATER("the forge"), TWO_ENVS("GITHUB_REPO_NAME", "GITHUB_REPO"),
      .help = "default repository"},
-    {"github.agent_prefix", SETTING_WORD, LATER("the forge"), ENV("GITHUB_AGENT_PREFIX"),
-     .help = "start of agents' account names"},
+    {"github.agent_prefix", SETTING_WORD, FIELD(forge.agent_prefix), ENV("GITHUB_AGENT_PREFIX"),
+     .help = "start of the names of identities"},
 
     {"agent.task_id", SETTING_WORD, LATER("agents"), TWO_ENVS("TASK_ID", "CURRENT_TASK_ID"),
      .help = "task of an agent"},

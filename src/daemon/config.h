@@ -54,6 +54,7 @@ typedef struct ConfigDoor {
 
 typedef struct ConfigForge {
     gint64 mirror_ms;
+    const char *agent_prefix; /* NULL: none */
 } ConfigForge;
 
 typedef struct ConfigAddress {

@@ -49,6 +49,6 @@ serve_forge_new(const ServeForgeSpec *spec, GError **error)
                                   .address = spec->address,
                                   .git = launcher,
                                   .hooks = hooks,
-                                  .agent_prefix = "",
+                                  .agent_prefix = config->forge.agent_prefix,
                                   .mirror_ms = config->forge.mirror_ms});
 }

@@ -313,16 +313,26 @@ fill_key(Identities *all, IdentityFull *full)
     sodium_memzero(secret, sizeof secret);
 }
 
+/* "coder" with the prefix "team" is "team-coder", also if it was said in full. */
+static char *
+with_prefix(const char *prefix, const char *name)
+{
+    if (prefix == NULL || *prefix == '\0' || g_str_has_prefix(name, prefix))
+        return g_strdup(name);
+    bool ends = g_ascii_isalnum(prefix[strlen(prefix) - 1]);
+
+    return g_strconcat(prefix, ends ? "-" : "", name, NULL);
+}
+
 static IdentityFull *
 make(Forge *forge, const IdentitySpec *spec, GError **error)
 {
-    const char *prefix = forge->spec.agent_prefix != NULL ? forge->spec.agent_prefix : "";
     char id[ID_UUID_LEN + 1];
     g_autoptr(IdentityFull) full = identity_full_new();
 
     id_new_uuid(id);
     full->shown.id = g_strdup(id);
-    full->shown.name = g_strconcat(g_str_has_prefix(spec->name, prefix) ? "" : prefix, spec->name, NULL);
+    full->shown.name = with_prefix(forge->spec.agent_prefix, spec->name);
     full->shown.email = spec->email != NULL ? g_strdup(spec->email)
                                             : g_strdup_printf("%s@coop.invalid", full->shown.name);
     full->shown.agent_id = g_strdup(spec->agent_id);

@@ -29,3 +29,14 @@ def test_push_and_clone(server, tmp_path, version):
             if e['kind'] in ('commit.pushed', 'branch.created')]
     assert told == [('branch.created', 'refs/heads/main', oid), ('branch.created', 'refs/heads/topic', second)]
     assert folder_of(server, repo).is_dir()
+
+
+@pytest.mark.parametrize('prefix, name, made', [('team', 'coder', 'team-coder'), ('team-', 'coder', 'team-coder'),
+                                                ('team', 'team-coder', 'team-coder'), ('', 'coder', 'coder')])
+def test_names_of_identities_begin_with_a_prefix(tmp_path, prefix, name, made):
+    server = Server(tmp_path, env={'GITHUB_AGENT_PREFIX': prefix} if prefix else {}).start()
+    try:
+        identity = server.post('/api/v1/identities', {'name': name})
+        assert (identity['name'], identity['email']) == (made, f'{made}@coop.invalid')
+    finally:
+        server.finish()

@@ -317,7 +317,7 @@ test_environment(void)
         {"GITHUB_REPO_OWNER=your-org", "github.owner", "your-org", false},
         {"GITHUB_REPO_NAME=your-repo", "github.repo", "your-repo", false},
         {"GITHUB_REPO=autocoder-workspace", "github.repo", "autocoder-workspace", false},
-        {"GITHUB_AGENT_PREFIX=eliza-agent", "github.agent_prefix", "eliza-agent", false},
+        {"GITHUB_AGENT_PREFIX=eliza-agent", "github.agent_prefix", "eliza-agent", true},
         {"TASK_ID=t1", "agent.task_id", "t1", false},
         {"CURRENT_TASK_ID=t2", "agent.task_id", "t2", false},
         {"AGENT_ROLE=coder", "agent.role", "coder", false},
