@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/state.h"
+#include "api/v3/v3.h"
 #include "base/err.h"
 #include "base/log.h"
 
@@ -31,16 +32,26 @@ keep_nowhere(HttpRequest *request)
     http_response_header(request, "Cache-Control", "no-store");
 }
 
-static void
-respond_error_after(HttpRequest *request, int status, const char *message, gint64 retry_s)
+static char *
+dup_error(HttpRequest *request, int status, const char *message)
 {
     /* Messages quote what was sent, cut at a byte; JSON wants whole characters. */
     g_autofree char *valid = g_utf8_make_valid(message, -1);
-    g_autoptr(Json) body = json_pack("{s:i, s:s, s:s}", "code", status, "message", valid, "request_id",
-                                     http_request_id(request));
-    g_autofree char *text = json_encode(body);
+    g_autoptr(Json) body = v3_is_asked(request) ? v3_error_json(request, status, valid)
+                                                : json_pack("{s:i, s:s, s:s}", "code", status, "message",
+                                                            valid, "request_id", http_request_id(request));
+
+    return json_encode(body);
+}
+
+static void
+respond_error_after(HttpRequest *request, int status, const char *message, gint64 retry_s)
+{
+    g_autofree char *text = dup_error(request, status, message);
 
     keep_nowhere(request);
+    if (v3_is_asked(request))
+        v3_add_headers(request);
     if (status == 429 || status == 503) {
         g_autofree char *after = g_strdup_printf("%" G_GINT64_FORMAT, MAX(retry_s, RETRY_S));
 
@@ -58,7 +69,7 @@ respond_error(HttpRequest *request, int status, const char *message)
 void
 call_respond_error_after(ApiCall *call, const GError *error, gint64 retry_s)
 {
-    int status = error_status(error);
+    int status = v3_is_asked(call->request) ? v3_error_status(error) : error_status(error);
 
     if (status >= 500)
         log_error("api", "a call failed", log_str("id", http_request_id(call->request)),
@@ -157,7 +168,8 @@ on_body(HttpRequest *request, const guint8 *body, size_t n, const GError *error,
     /* No body at all is an object without members: curl -X POST needs no -d '{}'. */
     g_autoptr(Json) value = n == 0 ? json_object() : json_decode(body, n, &bad);
     if (value == NULL) {
-        call_respond_error(read->call, bad);
+        respond_error(request, error_status(bad),
+                      v3_is_asked(request) ? "Problems parsing JSON" : bad->message);
         return;
     }
     read->func(read->call, value, read->data);

@@ -192,6 +192,8 @@ presented_secret(const ApiCall *call, bool *ret_odd)
         return NULL;
     if (takes_password(call) && g_ascii_strncasecmp(bearer, "Basic ", 6) == 0)
         return read_password(bearer + 6);
+    if (g_ascii_strncasecmp(bearer, "token ", 6) == 0)
+        return g_strdup(bearer + 6);
     return g_strdup(g_ascii_strncasecmp(bearer, "Bearer ", 7) == 0 ? bearer + 7 : "");
 }
 

@@ -38,6 +38,8 @@ static const ApiRoute *const tables[] = {
     templates_routes,
     terminal_routes,
     usage_routes,
+    v3_repos_routes,
+    v3_users_routes,
     NULL,
 };
 /* clang-format on */

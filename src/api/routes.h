@@ -35,3 +35,7 @@ extern const ApiRoute stats_routes[];
 extern const ApiRoute templates_routes[];
 extern const ApiRoute terminal_routes[];
 extern const ApiRoute usage_routes[];
+
+/* Those of api/v3 */
+extern const ApiRoute v3_repos_routes[];
+extern const ApiRoute v3_users_routes[];

@@ -351,8 +351,12 @@ def check_error(server, answer, status):
     """An error says what and not more: no path, no SQL, no secret, no source file."""
     assert answer.status == status, answer
     assert answer.headers['Content-Type'] == 'application/json'
-    assert set(answer.json) == {'code', 'message', 'request_id'}
-    assert answer.json['code'] == status and answer.json['message']
+    if 'documentation_url' in answer.json:  # GitHub's form
+        assert set(answer.json) - {'errors'} == {'message', 'documentation_url', 'status', 'request_id'}
+        assert answer.json['status'] == str(status) and answer.json['message']
+    else:
+        assert set(answer.json) == {'code', 'message', 'request_id'}
+        assert answer.json['code'] == status and answer.json['message']
     text = answer.body.decode().lower()
     for word in (str(server.home), 'coop.db', '.c:', 'sqlite', 'select ', 'insert ', 'no such table', server.key[:14]):
         assert word.lower() not in text, text
