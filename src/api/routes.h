@@ -37,5 +37,9 @@ extern const ApiRoute terminal_routes[];
 extern const ApiRoute usage_routes[];
 
 /* Those of api/v3 */
+extern const ApiRoute v3_branches_routes[];
+extern const ApiRoute v3_commits_routes[];
+extern const ApiRoute v3_contents_routes[];
+extern const ApiRoute v3_objects_routes[];
 extern const ApiRoute v3_repos_routes[];
 extern const ApiRoute v3_users_routes[];

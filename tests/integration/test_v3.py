@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """GitHub's dialect below /api/v3: its frame, and the repository's side of it."""
 import base64
+import re
 
 import pytest
 
-from gitserver import make_repo
+from gitserver import Work, make_repo, url_of
 
 V3 = '/api/v3'
 
@@ -74,3 +75,173 @@ def test_etag(server):
         again = get(server, '/repos/coop/tagged', 304, headers={'If-None-Match': known})
         assert again.body == b'' and again.headers['ETag'] == tag
     assert get(server, '/repos/coop/tagged', headers={'If-None-Match': '"x"'}).body == first.body
+
+
+# ---- what git has ----
+
+@pytest.fixture(scope='module')
+def repo(server, tmp_path_factory):
+    """Three commits on main, one on a branch with a slash, odd names, a link, a program."""
+    path, row = make_repo(server, 'history')
+    work = Work(tmp_path_factory.mktemp('work') / 'clone', url_of(server, path)).init()
+    work.commit('readme.md', '# Title\n', 'docs: first')
+    (work.folder / 'bin').mkdir()
+    (work.folder / 'bin/run').write_text('#!/bin/sh\n')
+    (work.folder / 'bin/run').chmod(0o755)
+    (work.folder / 'link').symlink_to('readme.md')
+    (work.folder / 'a b%ü').write_bytes(b'\xff\x00\xfe')
+    work.git('add', '-A')
+    work.git('commit', '-q', '-m', 'feat: second\n\nWith a body.')
+    work.commit('src/deep/file.c', 'int x;\n', 'feat: third')
+    work.push('HEAD:main')
+    work.git('tag', '-a', 'v1', '-m', 'one')
+    work.git('checkout', '-q', '-b', 'feature/one.two')
+    work.commit('src/deep/file.c', 'int x;\nint y;\n', 'fix: fourth')
+    work.push('HEAD:feature/one.two', 'v1')
+    work.row = row
+    work.at = '/repos/coop/history'
+    return work
+
+
+def test_commits(server, repo):
+    listed = get(server, f'{repo.at}/commits').json
+    assert [c['commit']['message'].split('\n')[0] for c in listed] == ['feat: third', 'feat: second', 'docs: first']
+    assert listed[0]['parents'][0]['sha'] == listed[1]['sha'] and listed[2]['parents'] == []
+    assert listed[0]['commit']['author']['name'] == 'Ann' and listed[0]['commit']['author']['date'].endswith('Z')
+    on_branch = get(server, f'{repo.at}/commits?sha=feature/one.two&path=src').json
+    assert [c['commit']['message'].split('\n')[0] for c in on_branch] == ['fix: fourth', 'feat: third']
+    get(server, f'{repo.at}/commits?sha=none', 404)
+    assert get(server, f'{repo.at}/commits?since=2026', 422).json['errors'][0]['field'] == 'since'
+
+
+@pytest.mark.parametrize('name', ['main', 'HEAD', 'heads/main', 'refs/heads/main', 'v1', 'tags/v1', None])
+def test_commit(server, repo, name):
+    oid = repo.head('v1^{commit}')
+    seen = get(server, f'{repo.at}/commits/{name or oid}').json
+    assert seen['sha'] == oid and seen['stats'] == {'total': 1, 'additions': 1, 'deletions': 0}
+    changed = seen['files'][0]
+    assert changed['filename'] == 'src/deep/file.c' and changed['status'] == 'added'
+    assert changed['patch'] == '@@ -0,0 +1 @@\n+int x;'
+    if name is None:
+        plain = get(server, f'{repo.at}/git/commits/{oid}').json
+        assert plain['sha'] == oid and plain['tree']['sha'] == repo.head(f'{oid}^{{tree}}')
+        assert plain['message'] == 'feat: third'
+
+
+def test_commit_as_text(server, repo):
+    at = f'{repo.at}/commits/feature%2Fone.two'
+    assert get(server, at, headers={'Accept': 'application/vnd.github.sha'}).body.decode() == repo.head()
+    for accept in ('application/vnd.github.diff', 'application/vnd.github.v3.diff'):
+        diff = get(server, at, headers={'Accept': accept})
+        assert diff.body.startswith(b'diff --git a/src/deep/file.c') and 'vnd.github.diff' in diff.headers['Content-Type']
+    patch = get(server, at, headers={'Accept': 'application/vnd.github.patch'}).body.decode()
+    assert patch.startswith(f'From {repo.head()}') and 'Subject: [PATCH] fix: fourth' in patch
+
+
+def test_compare(server, repo):
+    seen = get(server, f'{repo.at}/compare/main...feature/one.two').json
+    assert (seen['status'], seen['ahead_by'], seen['behind_by'], seen['total_commits']) == ('ahead', 1, 0, 1)
+    assert [c['sha'] for c in seen['commits']] == [repo.head()]
+    assert [f['filename'] for f in seen['files']] == ['src/deep/file.c']
+    assert seen['merge_base_commit']['sha'] == seen['base_commit']['sha'] == repo.head('v1^{commit}')
+    back = get(server, f'{repo.at}/compare/coop:feature%2Fone.two...coop:main').json
+    assert (back['status'], back['behind_by'], back['commits'], back['files']) == ('behind', 1, [], [])
+    diff = get(server, f'{repo.at}/compare/main...feature/one.two', headers={'Accept': 'application/vnd.github.diff'})
+    assert diff.body.count(b'diff --git') == 1
+    patch = get(server, f'{repo.at}/compare/v1...feature/one.two', headers={'Accept': 'application/vnd.github.patch'})
+    assert patch.body.count(b'Subject:') == 1
+    for odd in ('main', 'main..feature/one.two', 'none...main', 'main...none', '...main', 'other:main...main'):
+        get(server, f'{repo.at}/compare/{odd}', 404)
+
+
+def test_branches(server, repo):
+    listed = get(server, f'{repo.at}/branches').json
+    assert [(b['name'], b['protected']) for b in listed] == [('feature/one.two', False), ('main', True)]
+    assert [b['name'] for b in get(server, f'{repo.at}/branches?protected=true').json] == ['main']
+    assert [b['name'] for b in get(server, f'{repo.at}/branches?protected=false').json] == ['feature/one.two']
+    for name in ('feature/one.two', 'feature%2Fone.two'):
+        one = get(server, f'{repo.at}/branches/{name}').json
+        assert one['name'] == 'feature/one.two' and one['commit']['sha'] == repo.head() and not one['protected']
+    for name in ('v1', 'none', 'main%00', 'refs/heads/main'):
+        assert ask(server, 'GET', f'{repo.at}/branches/{name}').status in (400, 404)
+
+
+def test_contents(server, repo):
+    top = get(server, f'{repo.at}/contents').json
+    assert [(e['name'], e['type']) for e in top] == [
+        ('a b%ü', 'file'), ('bin', 'dir'), ('link', 'symlink'), ('readme.md', 'file'), ('src', 'dir')]
+    seen = get(server, f'{repo.at}/contents/src%2Fdeep/file.c?ref=feature%2Fone.two').json
+    assert base64.b64decode(seen['content']) == b'int x;\nint y;\n' and seen['path'] == 'src/deep/file.c'
+    assert seen['sha'] == repo.head('HEAD:src/deep/file.c') and seen['size'] == 14
+    odd = get(server, f'{repo.at}/contents/a%20b%25%C3%BC').json
+    assert base64.b64decode(odd['content']) == b'\xff\x00\xfe'
+    assert get(server, odd['url'].partition(V3)[2]).json == odd
+    link = get(server, f'{repo.at}/contents/link').json
+    assert (link['type'], link['target']) == ('symlink', 'readme.md')
+    raw = get(server, f'{repo.at}/contents/readme.md', headers={'Accept': 'application/vnd.github.raw+json'})
+    assert raw.body == b'# Title\n'
+    for odd in ('none', 'readme.md/x', 'bin/none', 'readme.md?ref=none', 'readme.md?ref=main~1'):
+        get(server, f'{repo.at}/contents/{odd}', 404)
+
+
+def test_objects(server, repo):
+    oid = repo.head('v1^{tree}')
+    tree = get(server, f'{repo.at}/git/trees/{oid}').json
+    assert tree['sha'] == oid and not tree['truncated']
+    assert [(e['path'], e['mode'], e['type']) for e in tree['tree']][1:3] == [
+        ('bin', '040000', 'tree'), ('link', '120000', 'blob')]
+    for name in ('main', repo.head('v1^{commit}')):
+        deep = get(server, f'{repo.at}/git/trees/{name}?recursive=1').json
+        assert [e['path'] for e in deep['tree']][-3:] == ['src', 'src/deep', 'src/deep/file.c']
+    blob = next(e for e in tree['tree'] if e['path'] == 'readme.md')['sha']
+    seen = get(server, f'{repo.at}/git/blobs/{blob}').json
+    assert base64.b64decode(seen['content']) == b'# Title\n' and seen['size'] == 8
+    assert get(server, f'{repo.at}/git/blobs/{blob}', headers={'Accept': 'application/vnd.github.raw'}).body == b'# Title\n'
+    for path in (f'blobs/{oid}', 'blobs/' + '0' * 40, 'trees/' + '0' * 40, f'trees/{blob}', 'trees/none', 'commits/x',
+                 f'commits/{oid}'):
+        get(server, f'{repo.at}/git/{path}', 404)
+    get(server, f'{repo.at}/git/blobs/xyz', 422)
+
+
+def test_empty_repository(server):
+    make_repo(server, 'empty')
+    assert get(server, '/repos/coop/empty/branches').json == []
+    for path in ('commits', 'contents', 'contents/x'):
+        error = get(server, f'/repos/coop/empty/{path}', 409).json
+        assert error['message'] == 'Git Repository is empty.'
+
+
+# ---- pages ----
+
+def links(answer):
+    return dict((rel, url) for url, rel in re.findall(r'<([^>]*)>; rel="(\w+)"', answer.headers['Link'] or ''))
+
+
+def test_pages(server, repo):
+    seen, path = [], f'{repo.at}/commits?per_page=1&sha=main'
+    while path:
+        answer = get(server, path)
+        seen += [c['sha'] for c in answer.json]
+        path = links(answer).get('next', '').partition(V3)[2]
+    assert seen == [c['sha'] for c in get(server, f'{repo.at}/commits').json]
+    last = links(answer)
+    assert set(last) == {'prev', 'first'} and last['prev'].endswith('?per_page=1&sha=main&page=2')
+    assert last['first'].startswith(f'http://{server.host}{V3}/')
+
+
+@pytest.mark.parametrize('query', ['page=-1', 'page=0', 'page=x', 'page=', 'page=1e9', 'page=1&page=2', 'per_page=0',
+                                   'per_page=-5', 'per_page=1e9', 'per_page=999999999999999999999', 'page=%00',
+                                   'per_page=100&page=%ff'])
+def test_odd_pages(server, repo, query):
+    assert len(get(server, f'{repo.at}/commits?{query}').json) == 3
+
+
+def test_page_far_behind(server, repo):
+    for number in (2, 10**6, 10**30):
+        answer = get(server, f'{repo.at}/commits?page={number}')
+        assert answer.json == [] and 'next' not in links(answer)
+
+
+def test_link_cannot_be_broken_out_of(server, repo):
+    answer = get(server, f'{repo.at}/commits?per_page=1&x=%3E;rel="next",<http://evil>')
+    assert set(links(answer)) == {'next'} and 'evil>' not in answer.headers['Link'].replace('evil%3E', '')

@@ -24,7 +24,7 @@ names_tag(const char *header, const char *opaque)
 
 /* True: answered. */
 static bool
-respond_unchanged(ApiCall *call, GBytes *bytes)
+respond_unchanged(ApiCall *call, const char *opaque)
 {
     HttpRequest *r = call->request;
     const char *known = http_request_header(r, "If-None-Match");
@@ -33,8 +33,6 @@ respond_unchanged(ApiCall *call, GBytes *bytes)
 
     if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
         return false;
-    g_autofree char *sum = g_compute_checksum_for_bytes(G_CHECKSUM_SHA256, bytes);
-    g_autofree char *opaque = g_strdup_printf("\"%s\"", sum);
     g_autofree char *tag = g_strconcat("W/", opaque, NULL);
 
     http_response_header(r, "ETag", tag);
@@ -50,25 +48,46 @@ respond_unchanged(ApiCall *call, GBytes *bytes)
 }
 
 void
-v3_respond_bytes(ApiCall *call, const char *type, GBytes *bytes)
+v3_encode_bytes(V3Encoded *encoded, const char *type, GBytes *bytes)
 {
-    if (respond_unchanged(call, bytes))
+    g_autofree char *sum = g_compute_checksum_for_bytes(G_CHECKSUM_SHA256, bytes);
+
+    *encoded = (V3Encoded){.bytes = bytes, .type = type, .tag = g_strdup_printf("\"%s\"", sum)};
+}
+
+void
+v3_encode(V3Encoded *encoded, const Json *value)
+{
+    char *text = json_encode(value);
+
+    v3_encode_bytes(encoded, "application/json; charset=utf-8", g_bytes_new_take(text, strlen(text)));
+}
+
+void
+v3_encoded_clear(V3Encoded *encoded)
+{
+    g_clear_pointer(&encoded->bytes, g_bytes_unref);
+    g_free(encoded->tag);
+    *encoded = (V3Encoded){0};
+}
+
+void
+v3_respond_encoded(ApiCall *call, int status, const V3Encoded *encoded)
+{
+    if (status == 200 && respond_unchanged(call, encoded->tag))
         return;
     v3_add_headers(call->request);
-    http_respond_bytes(call->request, 200, type, bytes);
+    http_respond_bytes(call->request, status, encoded->type, encoded->bytes);
 }
 
 void
 v3_respond(ApiCall *call, int status, Json *value)
 {
     g_autoptr(Json) owned = value;
-    char *text = json_encode(owned);
-    g_autoptr(GBytes) bytes = g_bytes_new_take(text, strlen(text));
+    g_auto(V3Encoded) encoded = {0};
 
-    if (status == 200 && respond_unchanged(call, bytes))
-        return;
-    v3_add_headers(call->request);
-    http_respond_bytes(call->request, status, "application/json; charset=utf-8", bytes);
+    v3_encode(&encoded, owned);
+    v3_respond_encoded(call, status, &encoded);
 }
 
 void

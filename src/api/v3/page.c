@@ -29,6 +29,15 @@ v3_read_page(const ApiCall *call, ForgePage *ret_page)
     ret_page->per_page = lenient_number(query, "per_page", V3_PAGE, V3_PAGE_MAX);
 }
 
+void
+v3_read_page_of(const ApiCall *call, guint max, ForgePage *ret_page)
+{
+    const char *query = http_request_query(call->request);
+
+    ret_page->page = lenient_number(query, "page", 1, V3_PAGE_NUMBER_MAX);
+    ret_page->per_page = lenient_number(query, "per_page", max, max);
+}
+
 /* ---- Link ---- */
 
 /* What a stranger wrote must not end the address or the header that it is put into. */

@@ -117,7 +117,12 @@ v3_file(const V3Place *place, const DiffFile *file, const char *head)
     add_file_links(object, place, file->path, head);
     if (file->old_path != NULL)
         json_object_set_new(object, "previous_filename", v3_text(file->old_path));
-    if (file->patch != NULL)
-        json_object_set_new(object, "patch", v3_text(file->patch->str));
+    if (file->patch != NULL) {
+        /* Its last line does not end. */
+        bool ended = file->patch->len > 0 && file->patch->str[file->patch->len - 1] == '\n';
+        g_autofree char *patch = g_strndup(file->patch->str, file->patch->len - ended);
+
+        json_object_set_new(object, "patch", v3_text(patch));
+    }
     return object;
 }

@@ -5,6 +5,7 @@
 
 #include "api/call.h"
 #include "forge/forge.h"
+#include "forge/repo-settings.h"
 #include "forge/thread.h"
 
 /* GitHub's REST dialect: what the routes below /api/v3 share.
@@ -47,8 +48,17 @@ void v3_respond_invalid(ApiCall *call, const V3Invalid *invalid);
 /* Takes `value`.  A 200 to GET has a weak ETag made of what is sent; one that the caller has already is a
  * 304 without a body, which does not count against the key's rate. */
 void v3_respond(ApiCall *call, int status, Json *value);
-/* Other media than JSON, in the same way. */
-void v3_respond_bytes(ApiCall *call, const char *type, GBytes *bytes);
+/* The same with what was encoded before, in a thread. */
+typedef struct V3Encoded {
+    GBytes *bytes;
+    const char *type;
+    char *tag; /* without the W/ */
+} V3Encoded;
+void v3_encode(V3Encoded *encoded, const Json *value);
+void v3_encode_bytes(V3Encoded *encoded, const char *type, GBytes *bytes); /* takes `bytes` */
+void v3_encoded_clear(V3Encoded *encoded);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(V3Encoded, v3_encoded_clear)
+void v3_respond_encoded(ApiCall *call, int status, const V3Encoded *encoded);
 void v3_respond_empty(ApiCall *call); /* 204 */
 /* What every answer has: the rate, the version.  The functions above and errors do it themselves. */
 void v3_add_headers(HttpRequest *request);
@@ -61,6 +71,8 @@ void v3_on_done(void *data, const GError *error); /* 204 */
 /* page and per_page of the query; what is no number, or is out of bounds, is taken for the nearest that
  * is allowed, as GitHub does. */
 void v3_read_page(const ApiCall *call, ForgePage *ret_page);
+/* The same where a list is as long as `max` if nobody says otherwise. */
+void v3_read_page_of(const ApiCall *call, guint max, ForgePage *ret_page);
 /* The Link header: of a list that has `total` entries, or of one of which no more is known. */
 void v3_link(ApiCall *call, const ForgePage *page, gint64 total);
 void v3_link_more(ApiCall *call, const ForgePage *page, bool more);
@@ -87,33 +99,41 @@ typedef struct V3Place {
     char *root;   /* SERVER/api/v3 */
     char *api;    /* ROOT/repos/OWNER/NAME */
     char *html;   /* SERVER/OWNER/NAME */
+    char *branch; /* the default one */
 } V3Place;
-/* `repo` may be NULL: then there is no `api` and no `html`. */
+/* `repo` may be NULL: then there is nothing but the first two. */
 void v3_place_init(V3Place *place, Api *api, const Repo *repo);
 void v3_place_clear(V3Place *place);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(V3Place, v3_place_clear)
 
 /* The first member of a route's own struct.  `func` is called in a thread of the forge with that struct
- * and makes `value`, or `bytes`; it may read what the call's path and body say, for both stay as they
- * are, and must not touch the request otherwise. */
+ * and makes `value`, or `bytes`, or neither for a 204; it may read what the call's path and body say, for
+ * both stay as they are, and must not touch the request otherwise. */
 typedef struct V3Work V3Work;
 typedef bool (*V3WorkFunc)(GitRepo *git, void *work, GError **error);
 struct V3Work {
     ApiCall *call; /* with a reference to its request */
     Repo *repo;
     V3Place place;
-    Json *body; /* NULL: none; kept for what is borrowed from it */
-    int status; /* 200 */
+    Json *body;    /* NULL: none; kept for what is borrowed from it */
+    bool is_rowed; /* set before it is begun: the next two are read first */
+    RepoSettings *settings;
+    Json *caller;     /* who calls, as people.h has it */
+    int status;       /* 200 */
+    int error_status; /* of a failure; 0: as its kind says */
     Json *value;
     GBytes *bytes; /* in the place of `value`, as `type` */
     const char *type;
     ForgePage page;
     bool paged, more; /* paged: a Link header, from `page` and `more` */
-    /* On the loop when the thread has done its part, in the place of an answer by the members above; NULL:
-     * none.  It answers, or takes a reference of its own. */
+    /* On the loop when the thread has done its part, in the place of the answer; NULL: none.  It calls
+     * v3_work_end(), now or later. */
     void (*then)(V3Work *work);
     V3WorkFunc func;
+    V3Encoded encoded;
     GStringChunk *texts;
+    const char *what;
+    bool writes;
 };
 /* `size` is that of the route's struct.  NULL: answered, since the repository is not there or not ready. */
 V3Work *v3_work_new(ApiCall *call, size_t size);
@@ -124,6 +144,12 @@ const char *v3_work_text(V3Work *work, const char *text);
 void v3_work_read(V3Work *work, const char *what, V3WorkFunc func);
 void v3_work_write(V3Work *work, const char *what, V3WorkFunc func);
 void v3_work_drop(V3Work *work); /* of one that was not begun */
+/* The end of `then`: answers, and frees it. */
+void v3_work_end(V3Work *work, const GError *error);
+
+/* The commit that somebody names, as GitHub understands it: as commit_resolve(), "heads/x", "tags/x" and
+ * "HEAD" too.  NULL is the default branch, and ERR_CONFLICT where that has no commit yet.  In a thread. */
+char *v3_resolve(GitRepo *git, const V3Place *place, const char *name, GError **error);
 
 /* ---- common parts of what is rendered ---- */
 
