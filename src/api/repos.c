@@ -6,6 +6,7 @@
 #include "api/routes.h"
 #include "api/state.h"
 #include "base/err.h"
+#include "forge/workspace.h"
 #include "http/url.h"
 
 enum { PAGE = 100, PAGE_MAX = 1000 };
@@ -210,10 +211,19 @@ post_fetch(ApiCall *call)
 static void
 delete_repo(ApiCall *call)
 {
+    static const char *const names[] = {"force", NULL};
+    const char *query = http_request_query(call->request);
     Repo *repo = call_repo(call);
+    gint64 force = 0;
+    g_autoptr(GError) error = NULL;
 
     if (repo == NULL)
         return;
+    if (!url_query_only(query, names, &error) || !url_query_get_int(query, "force", 0, 1, &force, &error) ||
+        (force == 0 && !workspace_require_none(call->api->forge, repo, &error))) {
+        call_respond_error(call, error);
+        return;
+    }
     http_request_ref(call->request);
     repo_remove(repo, call->caller.actor, call_on_done, call);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Git in a sandbox, asked for from outside. */
-#include <string.h>
+#include "api/sandbox-git.h"
 
 #include "api/call-box.h"
 #include "api/repos.h"
@@ -8,16 +8,12 @@
 #include "api/state.h"
 #include "base/err.h"
 #include "forge/message-core.h"
-#include "forge/pull.h"
 #include "forge/workspace.h"
 
-enum { NAME_MAX_BYTES = 2 * REPO_NAME_MAX + 1, WORD_MAX = 100, PATHS_MAX = 1000 };
+enum { PATHS_MAX = 1000 };
 
-typedef void (*GitFunc)(ApiCall *call, Box *box, Json *body);
-
-/* `name` NULL: the one that the sandbox has.  False: answered. */
-static bool
-find_repo(ApiCall *call, const char *name, Repo **ret_repo)
+bool
+call_find_repo(ApiCall *call, const char *name, Repo **ret_repo)
 {
     g_autofree char *owner = NULL;
     g_autofree char *short_name = NULL;
@@ -56,8 +52,8 @@ on_body(ApiCall *call, Json *body, void *data)
         func(call, box, body);
 }
 
-static void
-begin(ApiCall *call, const GitFunc *func)
+void
+call_begin_git(ApiCall *call, const GitFunc *func)
 {
     Box *box;
 
@@ -67,19 +63,26 @@ begin(ApiCall *call, const GitFunc *func)
 
 /* ---- clone and branch ---- */
 
+typedef struct CloneForm {
+    CloneSpec spec;
+    const char *repository;
+    BranchName task;
+    char *slug;
+} CloneForm;
+
 /* {"id", "role"?, "n"?, "title"?, "pattern"?} */
 static bool
-read_task(Json *object, char **ret_branch, GError **error)
+read_task(Json *object, CloneForm *form, GError **error)
 {
     const char *title = NULL;
     gint64 n = 1;
-    BranchName name = {0};
+    BranchName *task = &form->task;
     const JsonField fields[] = {
-        {"id", JSON_KIND_STRING, &name.id, true, 1, WORD_MAX},
-        {"role", JSON_KIND_STRING, &name.role, false, 1, WORD_MAX},
+        {"id", JSON_KIND_STRING, &task->id, true, 1, GIT_FORM_WORD_MAX},
+        {"role", JSON_KIND_STRING, &task->role, false, 1, GIT_FORM_WORD_MAX},
         {"n", JSON_KIND_INT, &n, false, 1, G_MAXINT32},
-        {"title", JSON_KIND_STRING, &title, false, 1, WORD_MAX},
-        {"pattern", JSON_KIND_STRING, &name.pattern, false, 1, WORKSPACE_PATTERN_MAX},
+        {"title", JSON_KIND_STRING, &title, false, 1, GIT_FORM_WORD_MAX},
+        {"pattern", JSON_KIND_STRING, &task->pattern, false, 1, WORKSPACE_PATTERN_MAX},
         {NULL},
     };
 
@@ -87,30 +90,23 @@ read_task(Json *object, char **ret_branch, GError **error)
         g_prefix_error(error, "task: ");
         return false;
     }
-    g_autofree char *slug = title != NULL ? workspace_slug(title) : NULL;
-
-    name.slug = slug;
-    name.n = (guint)n;
-    *ret_branch = workspace_branch_name(&name, error);
-    return *ret_branch != NULL;
+    form->slug = title != NULL ? workspace_slug(title) : NULL;
+    task->slug = form->slug;
+    task->n = (guint)n;
+    form->spec.task = task;
+    return true;
 }
-
-typedef struct CloneForm {
-    CloneSpec spec;
-    const char *repository;
-    char *made_branch;
-} CloneForm;
 
 static bool
 read_clone(ApiCall *call, Json *body, CloneForm *form)
 {
     Json *task = NULL;
     const JsonField fields[] = {
-        {"repository", JSON_KIND_STRING, &form->repository, false, 1, NAME_MAX_BYTES},
+        {"repository", JSON_KIND_STRING, &form->repository, false, 1, GIT_FORM_NAME_MAX},
         {"branch", JSON_KIND_STRING, &form->spec.branch, false, 1, REPO_BRANCH_NAME_MAX},
         {"base", JSON_KIND_STRING, &form->spec.base, false, 1, REPO_BRANCH_NAME_MAX},
         {"path", JSON_KIND_STRING, &form->spec.path, false, 1, WORKSPACE_PATH_MAX},
-        {"identity", JSON_KIND_STRING, &form->spec.identity, false, 1, WORD_MAX},
+        {"identity", JSON_KIND_STRING, &form->spec.identity, false, 1, GIT_FORM_WORD_MAX},
         {"force", JSON_KIND_BOOL, &form->spec.may_force},
         {"task", JSON_KIND_OBJECT, &task},
         {NULL},
@@ -119,13 +115,15 @@ read_clone(ApiCall *call, Json *body, CloneForm *form)
 
     form->spec.actor = call->caller.actor;
     form->spec.is_admin = (call->caller.scopes & SCOPE_ADMIN) != 0;
-    if (!json_read(body, fields, &error) || (task != NULL && !read_task(task, &form->made_branch, &error))) {
+    if (!json_read(body, fields, &error) || (task != NULL && !read_task(task, form, &error))) {
         call_respond_error(call, error);
         return false;
     }
-    if (form->made_branch != NULL)
-        form->spec.branch = form->made_branch;
-    return find_repo(call, form->repository, &form->spec.repo);
+    if (task != NULL && form->spec.branch != NULL) {
+        respond_error(call->request, 400, "'branch' and 'task' both name the branch: leave one away");
+        return false;
+    }
+    return call_find_repo(call, form->repository, &form->spec.repo);
 }
 
 static void
@@ -141,7 +139,7 @@ clone_repo(ApiCall *call, Box *box, Json *body)
             workspace_clone(call->api->forge, box, &form.spec, call_on_json, call);
         }
     }
-    g_free(form.made_branch);
+    g_free(form.slug);
 }
 
 static void
@@ -153,7 +151,7 @@ change_branch(ApiCall *call, Box *box, Json *body)
         http_request_ref(call->request);
         workspace_branch(call->api->forge, box, &form.spec, call_on_json, call);
     }
-    g_free(form.made_branch);
+    g_free(form.slug);
 }
 
 /* ---- commit and push ---- */
@@ -183,8 +181,8 @@ commit(ApiCall *call, Box *box, Json *body)
     Json *paths = NULL;
     CommitSpec spec = {.actor = call->caller.actor};
     const JsonField fields[] = {
-        {"repository", JSON_KIND_STRING, &repository, false, 1, NAME_MAX_BYTES},
-        {"message", JSON_KIND_STRING, &spec.message, true, 1, MESSAGE_MAX},
+        {"repository", JSON_KIND_STRING, &repository, false, 1, GIT_FORM_NAME_MAX},
+        {"message", JSON_KIND_STRING, &spec.message, false, 1, MESSAGE_MAX},
         {"paths", JSON_KIND_ARRAY, &paths, false, 1, PATHS_MAX},
         {NULL},
     };
@@ -195,7 +193,7 @@ commit(ApiCall *call, Box *box, Json *body)
         call_respond_error(call, error);
         return;
     }
-    if (!find_repo(call, repository, &spec.repo))
+    if (!call_find_repo(call, repository, &spec.repo))
         return;
     spec.paths = paths != NULL ? (const char *const *)list->pdata : NULL;
     http_request_ref(call->request);
@@ -207,7 +205,7 @@ push(ApiCall *call, Box *box, Json *body)
 {
     const char *repository = NULL;
     const JsonField fields[] = {
-        {"repository", JSON_KIND_STRING, &repository, false, 1, NAME_MAX_BYTES},
+        {"repository", JSON_KIND_STRING, &repository, false, 1, GIT_FORM_NAME_MAX},
         {NULL},
     };
     g_autoptr(GError) error = NULL;
@@ -217,53 +215,10 @@ push(ApiCall *call, Box *box, Json *body)
         call_respond_error(call, error);
         return;
     }
-    if (!find_repo(call, repository, &repo))
+    if (!call_find_repo(call, repository, &repo))
         return;
     http_request_ref(call->request);
     workspace_push(call->api->forge, box, repo, call->caller.actor, call_on_json, call);
-}
-
-/* Of the branch that the sandbox has, to the default one unless told otherwise. */
-static void
-open_pull(ApiCall *call, Box *box, Json *body)
-{
-    const char *repository = NULL;
-    PullSpec spec = {.actor = call->caller.actor};
-    const JsonField fields[] = {
-        {"repository", JSON_KIND_STRING, &repository, false, 1, NAME_MAX_BYTES},
-        {"title", JSON_KIND_STRING, &spec.title, true, 1, THREAD_TITLE_MAX},
-        {"body", JSON_KIND_STRING, &spec.body, false, 0, MESSAGE_MAX},
-        {"base", JSON_KIND_STRING, &spec.base, false, 1, REPO_BRANCH_NAME_MAX},
-        {"task_id", JSON_KIND_STRING, &spec.task_id, false, 1, WORD_MAX},
-        {"draft", JSON_KIND_BOOL, &spec.draft},
-        {NULL},
-    };
-    g_autoptr(GError) error = NULL;
-    Repo *repo;
-    RepoInfo info;
-    BoxInfo of;
-
-    if (!json_read(body, fields, &error)) {
-        call_respond_error(call, error);
-        return;
-    }
-    if (!find_repo(call, repository, &repo))
-        return;
-    box_info(box, &of);
-    const Workspace *w = workspace_pick(call->api->forge, of.id, repo, &error);
-    Repo *own = w != NULL ? forge_find_id(call->api->forge, w->repository_id) : NULL;
-
-    if (w != NULL && own == NULL)
-        err_set(&error, ERR_NOT_FOUND, "the repository was removed");
-    if (own == NULL) {
-        call_respond_error(call, error);
-        return;
-    }
-    repo_info(own, &info);
-    spec.head = w->branch;
-    spec.base = spec.base != NULL ? spec.base : info.default_branch;
-    http_request_ref(call->request);
-    pull_open(call->api->forge, own, &spec, call_on_json, call);
 }
 
 static void
@@ -271,7 +226,7 @@ post_clone(ApiCall *call)
 {
     static const GitFunc func = clone_repo;
 
-    begin(call, &func);
+    call_begin_git(call, &func);
 }
 
 static void
@@ -279,7 +234,7 @@ post_branch(ApiCall *call)
 {
     static const GitFunc func = change_branch;
 
-    begin(call, &func);
+    call_begin_git(call, &func);
 }
 
 static void
@@ -287,7 +242,7 @@ post_commit(ApiCall *call)
 {
     static const GitFunc func = commit;
 
-    begin(call, &func);
+    call_begin_git(call, &func);
 }
 
 static void
@@ -295,15 +250,7 @@ post_push(ApiCall *call)
 {
     static const GitFunc func = push;
 
-    begin(call, &func);
-}
-
-static void
-post_pull(ApiCall *call)
-{
-    static const GitFunc func = open_pull;
-
-    begin(call, &func);
+    call_begin_git(call, &func);
 }
 
 const ApiRoute sandbox_git_routes[] = {
@@ -311,6 +258,5 @@ const ApiRoute sandbox_git_routes[] = {
     {"POST", "/api/v1/sandboxes/{id}/git/branch", SCOPE_BOX, 0, post_branch},
     {"POST", "/api/v1/sandboxes/{id}/git/commit", SCOPE_BOX, 0, post_commit},
     {"POST", "/api/v1/sandboxes/{id}/git/push", SCOPE_BOX, 0, post_push},
-    {"POST", "/api/v1/sandboxes/{id}/git/pr", SCOPE_BOX, 0, post_pull},
     {NULL},
 };

@@ -4,8 +4,7 @@
 #include <string.h>
 
 #include "base/err.h"
-
-static const char branch_pattern_default[] = "task-{id}";
+#include "forge/workspace.h"
 
 void
 repo_settings_free(RepoSettings *settings)
@@ -75,22 +74,18 @@ check_branches(char **branches, GError **error)
     return true;
 }
 
-/* Where the placeholders stand a plain word may come; what is left must be a branch. */
 static bool
 check_pattern(const char *pattern, GError **error)
 {
-    static const char *const holders[] = {"{id}", "{slug}", "{role}", "{n}"};
-    g_autoptr(GString) name = g_string_new(pattern);
+    BranchName any = {.pattern = pattern, .id = "x", .role = "x", .slug = "x", .n = 1};
 
-    if (strstr(pattern, holders[0]) == NULL)
+    if (strstr(pattern, "{id}") == NULL)
         return err_set(error, ERR_INVALID, "branch_pattern must have {id} in it");
-    for (size_t i = 0; i < G_N_ELEMENTS(holders); i++)
-        g_string_replace(name, holders[i], "x", 0);
-    if (!git_branch_is_valid(name->str, error)) {
+    g_autofree char *branch = workspace_branch_name(&any, error);
+
+    if (branch == NULL)
         g_prefix_error(error, "branch_pattern: ");
-        return false;
-    }
-    return true;
+    return branch != NULL;
 }
 
 RepoSettings *
@@ -98,7 +93,7 @@ repo_settings_read(Json *object, GError **error)
 {
     g_autoptr(RepoSettings) s = g_new0(RepoSettings, 1);
     Json *methods = NULL, *branches = NULL, *types = NULL;
-    const char *pattern = branch_pattern_default;
+    const char *pattern = WORKSPACE_BRANCH;
     gint64 approvals = 0;
     bool up_to_date = false, conventional = true;
     const JsonField fields[] = {
@@ -108,7 +103,7 @@ repo_settings_read(Json *object, GError **error)
         {"protected_branches", JSON_KIND_ARRAY, &branches, false, 0, SETTINGS_PROTECTED_MAX},
         {"conventional_commits", JSON_KIND_BOOL, &conventional},
         {"commit_types", JSON_KIND_ARRAY, &types, false, 0, SETTINGS_TYPES_MAX},
-        {"branch_pattern", JSON_KIND_STRING, &pattern, false, 1, SETTINGS_PATTERN_MAX},
+        {"branch_pattern", JSON_KIND_STRING, &pattern, false, 1, WORKSPACE_PATTERN_MAX},
         {NULL},
     };
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
+#include "forge/forge.h"
 #include "forge/merge.h"
 #include "store/db.h"
 #include "json/json.h"
@@ -35,3 +36,11 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(RepoSettings, repo_settings_free)
 /* Inside a job.  Putting keeps what `changes` does not name; writes no event. */
 RepoSettings *repo_settings_load(DbTx *tx, const char *repository_id, GError **error);
 bool repo_settings_change(DbTx *tx, const char *repository_id, Json *changes, GError **error);
+
+/* As JSON, whole.  A change writes repo.changed; a null in it brings the default back. */
+typedef struct RepoSettingsPut {
+    const char *actor;
+    Json *changes;
+} RepoSettingsPut;
+void repo_settings_get(Forge *forge, Repo *repo, ForgeJsonFunc done, void *data);
+void repo_settings_put(Forge *forge, Repo *repo, const RepoSettingsPut *spec, ForgeJsonFunc done, void *data);

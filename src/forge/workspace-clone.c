@@ -77,7 +77,7 @@ take_back(Clone *c)
         box_unmount(c->box, c->generation_id, on_unmounted, NULL);
     WorkspaceEvent event = {
         "git.failed", c->actor,
-        json_pack("{s:s, s:s, s:s}", "operation", "clone", "branch", c->branch, "error", c->error->message)};
+        json_pack("{s:s, s:s?, s:s}", "operation", "clone", "branch", c->branch, "error", c->error->message)};
 
     workspace_tell(c->forge, c->box_id, c->repository_id, &event);
 }
@@ -268,7 +268,7 @@ check(Clone *c, const CloneSpec *spec, GError **error)
     const Workspace *there = workspace_find(c->forge, c->box_id, c->repo);
     guint n = 0;
 
-    if (!repo_require_ready(c->repo, error) || !git_branch_is_valid(c->branch, error))
+    if (!repo_require_ready(c->repo, error) || (c->branch != NULL && !git_branch_is_valid(c->branch, error)))
         return false;
     if (spec->path != NULL && (strlen(spec->path) == 0 || strlen(spec->path) > WORKSPACE_PATH_MAX))
         return err_set(error, ERR_INVALID, "a path has 1 to %d bytes", WORKSPACE_PATH_MAX);
@@ -300,11 +300,13 @@ clone_new(Forge *forge, Box *box, const CloneSpec *spec)
                  .repository_id = g_strdup(repo.id),
                  .owner = g_strdup(repo.owner),
                  .name = g_strdup(repo.name),
-                 .branch = spec->branch != NULL ? g_strdup(spec->branch) : g_strdup_printf("box-%s", info.id),
+                 .branch = g_strdup(spec->branch),
                  .base = g_strdup(spec->base != NULL ? spec->base : repo.default_branch),
                  .path = g_strdup(spec->path),
                  .may_force = spec->may_force,
                  .began_us = clock_mono_us()};
+    if (spec->branch == NULL && spec->task == NULL)
+        c->branch = g_strdup_printf("box-%s", info.id);
     return c;
 }
 
@@ -364,13 +366,17 @@ clear_left(Clone *c)
 }
 
 static void
-on_guarded(bool is_protected, const GError *error, void *data)
+on_guarded(const BranchGiven *given, const GError *error, void *data)
 {
     Clone *c = data;
 
-    c->may_advance = is_protected;
-    if (error != NULL)
+    if (error != NULL) {
         clone_fail(c, error);
+    } else {
+        g_free(c->branch);
+        c->branch = g_strdup(given->branch);
+        c->may_advance = given->is_protected;
+    }
     if (!clone_goes_on(c)) {
         clone_finish(c);
         return;
@@ -394,5 +400,5 @@ workspace_clone(Forge *forge, Box *box, const CloneSpec *spec, ForgeJsonFunc don
         clone_free(c);
         return;
     }
-    workspace_guard(forge, c->repo, &(BranchWish){c->branch, spec->is_admin}, on_guarded, c);
+    workspace_guard(forge, c->repo, &(BranchWish){c->branch, spec->task, spec->is_admin}, on_guarded, c);
 }

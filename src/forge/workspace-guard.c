@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who may give a box which branch: what the caller could not push to, its box cannot either. */
+#include <string.h>
+
 #include "base/err.h"
 #include "forge/forge-private.h"
 #include "forge/repo-settings.h"
@@ -7,6 +9,7 @@
 
 typedef struct Guard {
     char *repository_id, *default_branch, *branch;
+    BranchName task; /* its texts are ours */
     bool is_admin;
     bool is_protected;
     WorkspaceGuardFunc done;
@@ -21,7 +24,25 @@ guard_free(gpointer data)
     g_free(g->repository_id);
     g_free(g->default_branch);
     g_free(g->branch);
+    g_free((gpointer)(guintptr)g->task.pattern);
+    g_free((gpointer)(guintptr)g->task.id);
+    g_free((gpointer)(guintptr)g->task.role);
+    g_free((gpointer)(guintptr)g->task.slug);
     g_free(g);
+}
+
+/* By the request's own pattern, else by the repository's; there the steps of one task get names that
+ * differ, whatever the pattern is. */
+static char *
+name_branch(const Guard *g, const RepoSettings *settings, GError **error)
+{
+    BranchName task = g->task;
+    bool differs = task.role == NULL || strstr(settings->branch_pattern, "{role}") != NULL;
+    g_autofree char *pattern = g_strconcat(settings->branch_pattern, differs ? "" : WORKSPACE_STEP, NULL);
+
+    if (task.pattern == NULL)
+        task.pattern = pattern;
+    return workspace_branch_name(&task, error);
 }
 
 /* In a thread. */
@@ -32,6 +53,10 @@ judge(DbTx *tx, void *data, GError **error)
     g_autoptr(RepoSettings) settings = repo_settings_load(tx, g->repository_id, error);
 
     if (settings == NULL)
+        return false;
+    if (g->branch == NULL)
+        g->branch = name_branch(g, settings, error);
+    if (g->branch == NULL)
         return false;
     g->is_protected = repo_settings_protect(settings, g->default_branch, g->branch);
     return !g->is_protected || g->is_admin ||
@@ -46,7 +71,7 @@ on_judged(void *data, const GError *error)
 {
     Guard *g = data;
 
-    g->done(g->is_protected, error, g->data);
+    g->done(error == NULL ? &(BranchGiven){g->branch, g->is_protected} : NULL, error, g->data);
 }
 
 void
@@ -62,5 +87,12 @@ workspace_guard(Forge *forge, const Repo *repo, const BranchWish *wish, Workspac
                  .is_admin = wish->is_admin,
                  .done = done,
                  .data = data};
+    if (wish->task != NULL) {
+        g->task = (BranchName){.pattern = g_strdup(wish->task->pattern),
+                               .id = g_strdup(wish->task->id),
+                               .role = g_strdup(wish->task->role),
+                               .slug = g_strdup(wish->task->slug),
+                               .n = wish->task->n};
+    }
     db_read(forge->spec.db, judge, on_judged, g, guard_free);
 }

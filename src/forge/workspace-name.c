@@ -66,7 +66,7 @@ fill(const BranchName *name, const char *pattern, GString *into, GError **error)
 char *
 workspace_branch_name(const BranchName *name, GError **error)
 {
-    const char *standard = name->role != NULL ? WORKSPACE_STEP_BRANCH : WORKSPACE_BRANCH;
+    const char *standard = name->role != NULL ? WORKSPACE_BRANCH WORKSPACE_STEP : WORKSPACE_BRANCH;
     const char *pattern = name->pattern != NULL ? name->pattern : standard;
     g_autoptr(GString) text = g_string_new(NULL);
 

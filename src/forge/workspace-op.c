@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is done in a work tree from outside: another branch, a commit, a push.  git runs in the box as its
+/* What is done in a work tree from outside: another branch, a push (and a commit:
+ * workspace-commit.c).  git runs in the box as its
  * user; what it may push is decided where the push arrives. */
 #include <string.h>
 
@@ -8,24 +9,7 @@
 #include "forge/forge-private.h"
 #include "forge/workspace-private.h"
 
-enum { EXIT_NOTHING = 43, PATHS_MAX = 1000 };
-
-typedef struct Op {
-    Forge *forge;
-    Box *box;
-    Repo *repo;
-    const char *name; /* of the operation, for events */
-    char *actor, *box_id;
-    Workspace *workspace; /* as it was */
-    char *branch, *base;
-    char oid[GIT_OID_LEN + 1];
-    bool branch_made, may_advance;
-    gint64 began_us;
-    ForgeJsonFunc done;
-    void *data;
-} Op;
-
-static void
+void
 op_free(Op *op)
 {
     workspace_free(op->workspace);
@@ -35,12 +19,12 @@ op_free(Op *op)
     g_free(op->box_id);
     g_free(op->branch);
     g_free(op->base);
+    g_free(op->message);
     forge_unref(op->forge);
     g_free(op);
 }
 
-/* Takes `value`. */
-static void
+void
 op_end(Op *op, Json *value, const GError *error)
 {
     g_autoptr(GError) stopping = NULL;
@@ -63,7 +47,7 @@ op_end(Op *op, Json *value, const GError *error)
     op_free(op);
 }
 
-static Op *
+Op *
 op_new(Forge *forge, Box *box, const char *name, const char *actor, ForgeJsonFunc done, void *data)
 {
     Op *op = g_new0(Op, 1);
@@ -81,8 +65,7 @@ op_new(Forge *forge, Box *box, const char *name, const char *actor, ForgeJsonFun
     return op;
 }
 
-/* False: answered, and the operation is no more. */
-static bool
+bool
 op_begin(Op *op, const Repo *repo)
 {
     g_autoptr(GError) error = NULL;
@@ -103,16 +86,16 @@ op_begin(Op *op, const Repo *repo)
     return false;
 }
 
-static void
-run(Op *op, const char *const *argv, const char *input, BoxCallFunc done)
+void
+op_run(Op *op, const char *const *argv, const char *input, BoxCallFunc done)
 {
     BoxCall call = {.argv = argv, .cwd = op->workspace->path, .input = input};
 
     box_call(op->box, &call, op->actor, done, op);
 }
 
-static Json *
-result(const Op *op, const char *oid)
+Json *
+op_result(const Op *op, const char *oid)
 {
     return json_pack("{s:s, s:s, s:s, s:s, s:I}", "operation", op->name, "branch", op->workspace->branch,
                      "commit", oid, "path", op->workspace->path, "duration_ms",
@@ -142,7 +125,7 @@ on_branch_checked_out(int code, const char *out, const char *err, const GError *
     }
     g_free(op->workspace->branch);
     op->workspace->branch = g_steal_pointer(&op->branch);
-    op_end(op, result(op, op->oid), NULL);
+    op_end(op, op_result(op, op->oid), NULL);
 }
 
 static void
@@ -159,8 +142,8 @@ on_branch_row(void *data, const GError *error)
         op_end(op, NULL, error);
         return;
     }
-    run(op, (const char *const[]){"/bin/sh", "-c", script, "sh", op->branch, op->oid, NULL}, NULL,
-        on_branch_checked_out);
+    op_run(op, (const char *const[]){"/bin/sh", "-c", script, "sh", op->branch, op->oid, NULL}, NULL,
+           on_branch_checked_out);
 }
 
 static bool
@@ -201,15 +184,17 @@ on_branch_made(void *data, const GError *error)
 }
 
 static void
-on_branch_guarded(bool is_protected, const GError *error, void *data)
+on_branch_guarded(const BranchGiven *given, const GError *error, void *data)
 {
     Op *op = data;
 
-    op->may_advance = is_protected;
-    if (error != NULL || op->forge->workspaces == NULL)
+    if (error != NULL || op->forge->workspaces == NULL) {
         op_end(op, NULL, error);
-    else
-        forge_write(op->forge, op->repo, "branch for a sandbox", make_branch, on_branch_made, op, NULL);
+        return;
+    }
+    op->branch = g_strdup(given->branch);
+    op->may_advance = given->is_protected;
+    forge_write(op->forge, op->repo, "branch for a sandbox", make_branch, on_branch_made, op, NULL);
 }
 
 void
@@ -218,61 +203,20 @@ workspace_branch(Forge *forge, Box *box, const CloneSpec *spec, ForgeJsonFunc do
     Op *op = op_new(forge, box, "branch", spec->actor, done, data);
     g_autoptr(GError) error = NULL;
 
-    if (spec->branch == NULL || !git_branch_is_valid(spec->branch, &error)) {
-        if (error == NULL)
-            err_set(&error, ERR_INVALID, "a branch needs a name");
+    bool named = spec->branch != NULL
+                     ? git_branch_is_valid(spec->branch, &error)
+                     : spec->task != NULL || err_set(&error, ERR_INVALID, "'branch' or 'task' is missing");
+
+    if (!named) {
         done(NULL, error, data);
         op_free(op);
         return;
     }
     if (!op_begin(op, spec->repo))
         return;
-    op->branch = g_strdup(spec->branch);
     op->base = g_strdup(spec->base != NULL ? spec->base : op->workspace->branch);
-    workspace_guard(forge, op->repo, &(BranchWish){op->branch, spec->is_admin}, on_branch_guarded, op);
-}
-
-/* ---- commit ---- */
-
-static void
-on_committed(int code, const char *out, const char *err, const GError *error, void *data)
-{
-    Op *op = data;
-    g_autofree char *oid = g_strndup(out, GIT_OID_LEN);
-    g_autoptr(GError) said = NULL;
-
-    if (error == NULL && code == EXIT_NOTHING)
-        err_set(&said, ERR_CONFLICT, "nothing has changed");
-    else if (error == NULL && (code != 0 || !git_oid_is_valid(oid)))
-        said = box_call_error("commit", code, err);
-    if (error != NULL || said != NULL)
-        op_end(op, NULL, error != NULL ? error : said);
-    else
-        op_end(op, result(op, oid), NULL);
-}
-
-void
-workspace_commit(Forge *forge, Box *box, const CommitSpec *spec, ForgeJsonFunc done, void *data)
-{
-    static const char script[] = "git add --all -- \"$@\" || exit\n"
-                                 "git diff --cached --quiet && exit 43\n"
-                                 "git commit --quiet --file=- || exit\n"
-                                 "git rev-parse HEAD\n";
-    static const char *const everything[] = {".", NULL};
-    Op *op = op_new(forge, box, "commit", spec->actor, done, data);
-    const char *const *paths = spec->paths != NULL ? spec->paths : everything;
-    g_autoptr(GPtrArray) argv = g_ptr_array_new();
-
-    if (!op_begin(op, spec->repo))
-        return;
-    g_ptr_array_add(argv, (gpointer)(guintptr) "/bin/sh");
-    g_ptr_array_add(argv, (gpointer)(guintptr) "-c");
-    g_ptr_array_add(argv, (gpointer)(guintptr)script);
-    g_ptr_array_add(argv, (gpointer)(guintptr) "sh");
-    for (size_t i = 0; paths[i] != NULL && i < PATHS_MAX; i++)
-        g_ptr_array_add(argv, (gpointer)(guintptr)paths[i]);
-    g_ptr_array_add(argv, NULL);
-    run(op, (const char *const *)argv->pdata, spec->message, on_committed);
+    workspace_guard(forge, op->repo, &(BranchWish){spec->branch, spec->task, spec->is_admin},
+                    on_branch_guarded, op);
 }
 
 /* ---- push ---- */
@@ -292,7 +236,7 @@ on_pushed(int code, const char *out, const char *err, const GError *error, void 
     if (error != NULL || said != NULL)
         op_end(op, NULL, error != NULL ? error : said);
     else
-        op_end(op, result(op, oid), NULL);
+        op_end(op, op_result(op, oid), NULL);
 }
 
 void
@@ -303,6 +247,6 @@ workspace_push(Forge *forge, Box *box, Repo *repo, const char *actor, ForgeJsonF
     Op *op = op_new(forge, box, "push", actor, done, data);
 
     if (op_begin(op, repo))
-        run(op, (const char *const[]){"/bin/sh", "-c", script, "sh", op->workspace->branch, NULL}, NULL,
-            on_pushed);
+        op_run(op, (const char *const[]){"/bin/sh", "-c", script, "sh", op->workspace->branch, NULL}, NULL,
+               on_pushed);
 }

@@ -56,11 +56,17 @@ GBytes *workspace_helper(Forge *forge);
 /* ---- workspace-guard.c ---- */
 
 typedef struct BranchWish {
-    const char *branch;
+    const char *branch;     /* NULL: made for `task` */
+    const BranchName *task; /* NULL: none */
     bool is_admin;
 } BranchWish;
-/* From the loop.  ERR_DENIED: it is protected, and whoever wishes it is no admin. */
-typedef void (*WorkspaceGuardFunc)(bool is_protected, const GError *error, void *data);
+typedef struct BranchGiven {
+    const char *branch;
+    bool is_protected;
+} BranchGiven;
+/* From the loop; `given` NULL: an error.  ERR_DENIED: it is protected, and whoever wishes it is no
+ * admin. */
+typedef void (*WorkspaceGuardFunc)(const BranchGiven *given, const GError *error, void *data);
 void
 workspace_guard(Forge *forge, const Repo *repo, const BranchWish *wish, WorkspaceGuardFunc done, void *data);
 
@@ -78,6 +84,39 @@ typedef void (*BoxCallFunc)(int code, const char *out, const char *err, const GE
 void box_call(Box *box, const BoxCall *call, const char *actor, BoxCallFunc done, void *data);
 /* What a command that failed said, cleaned and cut, as an error. */
 GError *box_call_error(const char *what, int code, const char *err);
+
+/* ---- workspace-op.c ---- */
+
+/* One thing that is done in a work tree, from its beginning to its answer. */
+typedef struct Op {
+    Forge *forge;
+    Box *box;
+    Repo *repo;
+    const char *name; /* of the operation, for events */
+    char *actor, *box_id;
+    Workspace *workspace; /* as it was */
+    char *branch, *base;
+    char *message; /* of a commit, if it was written here */
+    char oid[GIT_OID_LEN + 1];
+    bool branch_made, may_advance;
+    gint64 began_us;
+    ForgeJsonFunc done;
+    void *data;
+} Op;
+Op *op_new(Forge *forge, Box *box, const char *name, const char *actor, ForgeJsonFunc done, void *data);
+void op_free(Op *op);
+/* False: answered, and the operation is no more. */
+bool op_begin(Op *op, const Repo *repo);
+/* Takes `value`; NULL without an error: the server is stopping. */
+void op_end(Op *op, Json *value, const GError *error);
+void op_run(Op *op, const char *const *argv, const char *input, BoxCallFunc done);
+Json *op_result(const Op *op, const char *oid);
+
+/* ---- workspace-changes.c ---- */
+
+/* DiffFile of what `git diff --shortstat`, `--name-status` and `--numstat` say, one after the other, in
+ * a box's own words: nothing of it is believed.  `*ret_more`: how many are left out. */
+GPtrArray *workspace_changes_parse(const char *text, guint *ret_more);
 
 /* ---- workspace-seed.c ---- */
 

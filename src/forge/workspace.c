@@ -9,7 +9,10 @@
 #include "forge/push.h"
 #include "forge/workspace-private.h"
 
-enum { SWEEP_MS = 2000 }; /* a box that is being ended takes a moment */
+enum {
+    SWEEP_MS = 2000, /* a box that is being ended takes a moment */
+    NAMED_MAX = 10,
+};
 
 struct Workspaces {
     LoopTimer sweep; /* first: the loop hands back its address */
@@ -231,6 +234,29 @@ workspace_branch_made(Forge *forge, Repo *repo, const BranchMade *made)
         .actor = made->actor, .box_id = made->box_id, .ref = ref, .old = git_oid_zero, .new = made->oid};
 
     forge_pushed(forge, repo, &push);
+}
+
+bool
+workspace_require_none(Forge *forge, const Repo *repo, GError **error)
+{
+    g_autoptr(GString) boxes = g_string_new(NULL);
+    guint n = 0;
+    GHashTableIter iter;
+    gpointer box_id;
+
+    g_hash_table_iter_init(&iter, forge->workspaces->by_box);
+    while (g_hash_table_iter_next(&iter, &box_id, NULL)) {
+        if (workspace_find(forge, box_id, repo) == NULL)
+            continue;
+        if (n++ < NAMED_MAX)
+            g_string_append_printf(boxes, "%s%s", n > 1 ? ", " : "", (const char *)box_id);
+    }
+    if (n > NAMED_MAX)
+        g_string_append_printf(boxes, " and %u more", n - NAMED_MAX);
+    return n == 0 || err_set(error, ERR_CONFLICT,
+                             "sandboxes have work trees of it, which could not push any more: %s. End them, "
+                             "or remove it with 'force'",
+                             boxes->str);
 }
 
 void

@@ -43,6 +43,8 @@ const Workspace *workspace_only(Forge *forge, const char *box_id);
 const Workspace *workspace_pick(Forge *forge, const char *box_id, const Repo *repo, GError **error);
 void workspace_each(Forge *forge, const char *box_id, void (*func)(const Workspace *, void *), void *data);
 
+/* ERR_CONFLICT, which names them: boxes have work trees of it. */
+bool workspace_require_none(Forge *forge, const Repo *repo, GError **error);
 /* The repository is no more; its rows are gone. */
 void workspace_repo_gone(Forge *forge, const char *repository_id);
 
@@ -50,12 +52,12 @@ void workspace_repo_gone(Forge *forge, const char *repository_id);
 
 /* The name a branch gets: "{id}", "{role}", "{n}" and "{slug}" in a pattern are filled in. */
 typedef struct BranchName {
-    const char *pattern; /* NULL: WORKSPACE_BRANCH, or WORKSPACE_STEP_BRANCH with a role */
+    const char *pattern; /* NULL: WORKSPACE_BRANCH, and WORKSPACE_STEP with a role */
     const char *id, *role, *slug;
     guint n;
 } BranchName;
 #define WORKSPACE_BRANCH "task-{id}"
-#define WORKSPACE_STEP_BRANCH "task-{id}--{role}-{n}"
+#define WORKSPACE_STEP "--{role}-{n}" /* behind a pattern that knows no roles */
 #define WORKSPACE_FEATURE_BRANCH "feature/{id}-{slug}"
 /* NULL with ERR_INVALID: a word of the pattern has no value, or the result is no name for a branch. */
 char *workspace_branch_name(const BranchName *name, GError **error);
@@ -66,7 +68,8 @@ char *workspace_slug(const char *title);
 
 typedef struct CloneSpec {
     Repo *repo;
-    const char *branch;   /* its own; NULL: "box-{id of the box}" */
+    const char *branch; /* its own; NULL: made for `task`, else "box-{id of the box}" */
+    const BranchName *task;
     const char *base;     /* branch or commit that a new one starts from; NULL: the default branch */
     const char *path;     /* NULL: NAME in the box's home folder */
     const char *identity; /* id or name; NULL: the box's agent's, or none */

@@ -78,6 +78,7 @@ static const char *const kinds[] = {
     "pr.updated",
     "provider.refused",
     "ranking.given",
+    "repo.changed",
     "repo.created",
     "repo.removed",
     "review.changed",

@@ -10,7 +10,7 @@ import pytest
 
 import workserver
 from boxserver import API
-from harness import check_error, wait_until
+from harness import PROGRAM, check_error, wait_until
 from workserver import git
 
 needs_failpoints = pytest.mark.skipif(not os.environ.get('COOP_HAS_FAILPOINTS'),
@@ -267,3 +267,122 @@ def test_several_work_trees(server, guarded):
             check_error(server, answer, 400)
             assert f'coop/one, coop/{name}' in answer.json['message'], answer.json
         server.post(f'{API}/{box}/git/branch', {'branch': 'other', 'repository': name}, status=200)
+
+
+def test_message_is_written_for_a_commit(server):
+    server.post('/api/v1/identities', {'name': 'writer'})
+    with server.box(task_id='99') as box:
+        server.clone(box, 'one', branch='written', identity='writer')
+        check_error(server, server.ask('POST', f'{API}/{box}/git/commit', body={}), 409)
+        inside(server, box, 'cd one && mkdir docs && echo x > docs/a.md && git mv sub/f0.txt sub/g0.txt && rm sub/f1.txt')
+        done = server.post(f'{API}/{box}/git/commit', {}, status=200)
+        said = git(server.bare('one'), 'rev-parse', 'HEAD') and inside(server, box, 'cd one && git log -1 --format=%B')
+        assert done['generated'] and done['message'].strip() == said
+        subject, body = said.split('\n', 1)
+        assert subject.startswith('docs') or ': ' in subject
+        for line in ('- added docs/a.md (+1 -0)', '- renamed sub/g0.txt', '- removed sub/f1.txt (+0 -1)', 'Task: 99', 'Agent: writer'):
+            assert line in body, said
+        server.post(f'{API}/{box}/git/push', {}, status=200)
+        inside(server, box, 'cd one && echo y > docs/b.md')
+        done = server.post(f'{API}/{box}/git/commit', {'message': 'docs: say y'}, status=200)
+        assert not done['generated'] and 'message' not in done
+
+
+@pytest.mark.parametrize('pattern, task, branch', [
+    (None, {'id': '5'}, 'task-5'),
+    (None, {'id': '5', 'role': 'coder', 'n': 2}, 'task-5--coder-2'),
+    ('feature/{id}-{slug}', {'id': '5', 'title': 'Fix the Login!'}, 'feature/5-fix-the-login'),
+    ('feature/{id}-{slug}', {'id': '5', 'title': 'Fix it', 'role': 'tester'}, 'feature/5-fix-it--tester-1'),
+    ('{role}/{id}', {'id': '5', 'role': 'coder'}, 'coder/5'),
+    ('feature/{id}-{slug}', {'id': '5', 'pattern': 'own-{id}'}, 'own-5'),
+    ('feature/{id}-{slug}', {'id': '5'}, None),
+])
+def test_branches_are_named_as_the_repository_says(server, guarded, pattern, task, branch):
+    name, _ = guarded
+    path = f'/api/v1/repos/coop/{name}/settings'
+    if pattern is not None:
+        assert server.ask('PATCH', path, body={'branch_pattern': pattern}).json['branch_pattern'] == pattern
+    with server.box() as box:
+        if branch is None:
+            check_error(server, server.ask('POST', f'{API}/{box}/git/clone', body={'repository': name, 'task': task}), 400)
+            return
+        assert server.clone(box, name, branch='start')['branch'] == 'start'
+        assert server.post(f'{API}/{box}/git/branch', {'task': task}, status=200)['branch'] == branch
+        check_error(server, server.ask('POST', f'{API}/{box}/git/branch', body={'task': task, 'branch': 'x'}), 400)
+    with server.box() as box:
+        assert server.clone(box, name, task=task)['branch'] == branch
+
+
+def test_body_of_a_pull_request(server):
+    server.post('/api/v1/identities', {'name': 'bodied'})
+    with server.box(task_id='T-1') as box:
+        server.clone(box, 'one', branch='has/body', identity='bodied')
+        inside(server, box, 'cd one && echo b >> sub/f2.txt && git commit -qam "feat: b" && git push -q')
+        check_error(server, server.ask('POST', f'{API}/{box}/git/pr', body={}), 400)
+        for bad in {'task_url': 'javascript:x'}, {'plan': [1]}:
+            check_error(server, server.ask('POST', f'{API}/{box}/git/pr', body={'title': 'x', **bad}), 400)
+        made = server.post(f'{API}/{box}/git/pr', {'summary': 'Say [b](x)\nmore', 'plan': ['first', 'then'], 'role': 'coder',
+                                                  'task_url': 'https://example.org/t/1', 'draft': True}, status=200)
+        assert made['title'] == '[WIP] Say [b](x)' and made['task_id'] == 'T-1'
+        for text in ('[T\\-1](https://example.org/t/1)', '1. first\n2. then', 'By bodied, coder', '> Say \\[b\\]\\(x\\)',
+                     f'/api/v3/repos/coop/one/commits/has%2Fbody/check-runs)'):
+            assert text in made['body'], made['body']
+
+
+def test_progress_comment(server):
+    with server.box() as box:
+        server.clone(box, 'one', branch='progressing')
+        inside(server, box, 'cd one && echo p >> sub/f2.txt && git -c user.name=A -c user.email=a@example.org '
+                            'commit -qam "feat: p" && git push -q')
+        number = server.post(f'{API}/{box}/git/pr', {'title': 'feat: p', 'body': ''}, status=200)['number']
+    path = f'/api/v1/repos/coop/one/issues/{number}/comments/progress'
+
+    def put(text, key=None):
+        return server.ask('PUT', path, body={'body': text}, key=key or '')
+
+    first, again = put('1 of 3').json, put('2 of 3').json
+    assert first['id'] == again['id'] and again['body'] == '2 of 3'
+    check_error(server, put('mine', key=server.make_key('read,box', name='intruder')['key']), 403)
+    check_error(server, put(''), 400)
+    check_error(server, server.ask('PUT', path.replace(f'/{number}/', '/999/'), body={'body': 'x'}), 404)
+    check_error(server, server.ask('PUT', path.replace(f'/{number}/', '/0x1/'), body={'body': 'x'}), 404)
+
+
+def test_removing_asks_about_work_trees(server, guarded):
+    name, _ = guarded
+    path = f'/api/v1/repos/coop/{name}'
+    with server.box() as box:
+        server.clone(box, name, branch='used')
+        answer = server.ask('DELETE', path)
+        check_error(server, answer, 409)
+        assert made_id(server, box) in answer.json['message']
+        check_error(server, server.ask('DELETE', path + '?force=2'), 400)
+        assert server.ask('DELETE', path + '?force=1').status == 204
+        check_error(server, server.ask('POST', f'{API}/{box}/git/push', body={}), 404)
+
+
+def coop(server, *words, code=0):
+    run = subprocess.run([PROGRAM, *words], env=server.environment(), capture_output=True, text=True)
+    assert run.returncode == code, run
+    return run.stdout + run.stderr
+
+
+def test_cli(server, guarded):
+    name, _ = guarded
+    server.post('/api/v1/identities', {'name': f'by-{name}'})
+    assert 'feature/{id}' in coop(server, 'repo', 'set', name, 'branch_pattern=feature/{id}', 'required_approvals=1')
+    assert json.loads(coop(server, 'repo', 'set', name, '-o', 'json'))['required_approvals'] == 1
+    assert 'NAME=VALUE' in coop(server, 'repo', 'set', name, 'up_to_date', code=2)
+    with server.box() as box:
+        said = coop(server, 'sandbox', 'git', 'clone', box, name, '--task', '3', '--role', 'coder', '--n', '2', '--identity', f'by-{name}')
+        assert 'feature/3--coder-2' in said and 'mounted' in said
+        assert 'is no value' in coop(server, 'sandbox', 'git', 'branch', box, '--task', '3', '--n', 'two', code=2)
+        assert 'other' in coop(server, 'sandbox', 'git', 'branch', box, name, '--branch', 'other')
+        inside(server, box, f'cd {name} && echo c >> sub/f0.txt && echo d >> sub/f1.txt')
+        assert 'f0.txt' in coop(server, 'sandbox', 'git', 'commit', box, '--path', 'sub/f0.txt')
+        done = json.loads(coop(server, 'sandbox', 'git', 'commit', box, '-m', 'feat: d', '-o', 'json'))
+        assert json.loads(coop(server, 'sandbox', 'git', 'push', box, '-o', 'json'))['commit'] == done['commit']
+        said = coop(server, 'sandbox', 'git', 'pr', box, '--summary', 'Do d', '--step', 'one', '--step', 'two')
+        assert 'Do d' in said and 'other' in said and 'main' in said, said
+        assert 'force' in coop(server, 'repo', 'rm', name, code=6)
+        coop(server, 'repo', 'rm', name, '--force')
