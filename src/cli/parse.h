@@ -2,7 +2,7 @@
 #pragma once
 #include "cli/cli.h"
 
-enum { CLI_DEPTH_MAX = 3 }; /* "coop config show" */
+enum { CLI_DEPTH_MAX = 4 }; /* "coop sandbox git clone" */
 
 typedef struct CliGiven {
     char *name;

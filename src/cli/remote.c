@@ -323,6 +323,23 @@ remote_call(Remote *r, const char *method, const char *path, const Json *body, J
     return remote_run(r, &call, ret_body);
 }
 
+ExitCode
+remote_remove(Cli *cli, const char *path, const char *name)
+{
+    g_autoptr(Remote) remote = NULL;
+    ExitCode code = remote_open(cli, &remote);
+
+    if (code == EXIT_CODE_OK)
+        code = remote_call(remote, "DELETE", path, NULL, NULL);
+    if (code != EXIT_CODE_OK)
+        return code;
+    g_autoptr(Json) value = json_pack("{s:s}", "removed", name);
+
+    out_json(cli_out(cli), value);
+    out_text(cli_out(cli), OUT_PLAIN, "removed %s\n", name);
+    return EXIT_CODE_OK;
+}
+
 /* ---- beside a call ---- */
 
 struct RemoteSend {

@@ -59,6 +59,9 @@ ExitCode remote_run(Remote *remote, const RemoteCall *call, Json **ret_body);
 /* A call of the usual kind; `body` and `ret_body` may be NULL. */
 ExitCode remote_call(Remote *remote, const char *method, const char *path, const Json *body, Json **ret_body);
 
+/* DELETE of `path`, which is called `name`; says so. */
+ExitCode remote_remove(Cli *cli, const char *path, const char *name);
+
 /* Sends bytes beside a call that is under way; `done` comes from the loop, with status 0 when no
  * answer came, and what is returned is gone then. */
 typedef struct RemoteSend RemoteSend;

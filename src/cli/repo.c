@@ -17,9 +17,8 @@ repo_path(const char *owner, const char *name, const char *more)
     return g_strdup_printf("/api/v1/repos/%s/%s%s", o, n, more);
 }
 
-/* The path of the repository that the first argument names; NULL after a message. */
-static char *
-path_of_arg(Cli *cli, const char *more)
+char *
+repo_path_of_arg(Cli *cli, const char *more)
 {
     g_autofree char *owner = NULL, *name = NULL;
     g_autoptr(GError) error = NULL;
@@ -124,7 +123,7 @@ show_repo(Cli *cli, Json *repo)
 static ExitCode
 run_show(Cli *cli)
 {
-    g_autofree char *path = path_of_arg(cli, "");
+    g_autofree char *path = repo_path_of_arg(cli, "");
     g_autoptr(Remote) remote = NULL;
     g_autoptr(Json) body = NULL;
 
@@ -247,7 +246,7 @@ run_create(Cli *cli)
 static ExitCode
 run_fetch(Cli *cli)
 {
-    g_autofree char *path = path_of_arg(cli, "/fetch");
+    g_autofree char *path = repo_path_of_arg(cli, "/fetch");
 
     return path != NULL ? post(cli, path, NULL) : EXIT_CODE_USAGE;
 }
@@ -257,21 +256,9 @@ run_fetch(Cli *cli)
 static ExitCode
 run_rm(Cli *cli)
 {
-    const char *name = cli_args(cli)[0];
-    g_autofree char *path = path_of_arg(cli, "");
-    g_autoptr(Remote) remote = NULL;
+    g_autofree char *path = repo_path_of_arg(cli, cli_option(cli, "force") != NULL ? "?force=1" : "");
 
-    if (path == NULL)
-        return EXIT_CODE_USAGE;
-    ExitCode code = remote_open(cli, &remote);
-    if (code == EXIT_CODE_OK)
-        code = remote_call(remote, "DELETE", path, NULL, NULL);
-    if (code != EXIT_CODE_OK)
-        return code;
-    g_autoptr(Json) value = json_pack("{s:s}", "removed", name);
-    out_json(cli_out(cli), value);
-    out_text(cli_out(cli), OUT_PLAIN, "removed %s\n", name);
-    return EXIT_CODE_OK;
+    return path != NULL ? remote_remove(cli, path, cli_args(cli)[0]) : EXIT_CODE_USAGE;
 }
 
 /* ---- the commands ---- */
@@ -290,6 +277,11 @@ static const CliOption create_options[] = {
     {.name = "branch", .value = "NAME", .help = "the default branch, main if not named"},
     {.name = "description", .value = "TEXT", .help = "what it is"},
     {.name = "commit", .help = "begin with an empty commit"},
+    {NULL},
+};
+
+static const CliOption rm_options[] = {
+    {.name = "force", .letter = 'f', .help = "also while sandboxes have work trees of it"},
     {NULL},
 };
 
@@ -317,11 +309,12 @@ static const Command repo_fetch_command = {
     .name = "fetch", .summary = "Fetch a mirror, or try a failed import again", ONE_REPO, .run = run_fetch};
 static const Command repo_rm = {.name = "rm",
                                 .summary = "Remove a repository with its issues and pull requests",
+                                .options = rm_options,
                                 ONE_REPO,
                                 .run = run_rm};
 
 static const Command *const commands[] = {
-    &repo_add, &repo_create_command, &repo_ls, &repo_show, &repo_fetch_command, &repo_rm, NULL};
+    &repo_add, &repo_create_command, &repo_ls, &repo_show, &repo_fetch_command, &repo_set, &repo_rm, NULL};
 
 const Command command_repo = {
     .name = "repo",

@@ -224,8 +224,8 @@ const Command sandbox_show = {
 };
 
 static const Command *const commands[] = {
-    &sandbox_create, &sandbox_ls,    &sandbox_show,   &sandbox_exec, &sandbox_logs, &sandbox_cp,
-    &sandbox_stats,  &sandbox_pause, &sandbox_resume, &sandbox_rm,   NULL,
+    &sandbox_create, &sandbox_ls,    &sandbox_show,  &sandbox_exec,   &sandbox_logs, &sandbox_cp,
+    &sandbox_git,    &sandbox_stats, &sandbox_pause, &sandbox_resume, &sandbox_rm,   NULL,
 };
 
 const Command command_sandbox = {

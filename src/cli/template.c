@@ -228,17 +228,8 @@ run_rm(Cli *cli)
 {
     const char *name = cli_args(cli)[0];
     g_autofree char *path = path_of(name, "");
-    g_autoptr(Remote) remote = NULL;
-    ExitCode code = remote_open(cli, &remote);
 
-    if (code == EXIT_CODE_OK)
-        code = remote_call(remote, "DELETE", path, NULL, NULL);
-    if (code != EXIT_CODE_OK)
-        return code;
-    g_autoptr(Json) value = json_pack("{s:s}", "removed", name);
-    out_json(cli_out(cli), value);
-    out_text(cli_out(cli), OUT_PLAIN, "removed %s\n", name);
-    return EXIT_CODE_OK;
+    return remote_remove(cli, path, name);
 }
 
 /* ---- the commands ---- */
