@@ -54,6 +54,7 @@ api_new(const ApiSpec *spec)
     api->self_test = spec->self_test;
     api->door = spec->door;
     api->forge = spec->forge;
+    api->checks = spec->checks;
     api->home = g_strdup(spec->home);
     api->address = g_strdup(spec->address);
     api->rate = spec->rate;

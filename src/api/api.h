@@ -10,6 +10,7 @@
 #include "box/selftest.h"
 #include "box/template.h"
 #include "door/service.h"
+#include "forge/checks.h"
 #include "forge/forge.h"
 #include "http/request.h"
 #include "http/server.h"
@@ -22,7 +23,7 @@
 typedef struct Api Api;
 
 typedef struct ApiSpec {
-    Loop *loop; /* borrowed, as are the next seven */
+    Loop *loop; /* borrowed, as are the next eight */
     Db *db;
     EventLog *events;
     BoxHost *boxes;             /* NULL: this server has none */
@@ -30,6 +31,7 @@ typedef struct ApiSpec {
     SelfTest *self_test;        /* NULL: none */
     DoorService *door;          /* NULL: boxes have no way out */
     Forge *forge;               /* NULL: none */
+    Checks *checks;             /* NULL: none */
     const char *home;           /* for temporary files of uploads */
     const char *address;        /* where a browser finds us: "http://127.0.0.1:8003" */
     const char *const *hosts;   /* further names we answer to; NULL: none */

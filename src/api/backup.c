@@ -226,10 +226,13 @@ on_forge_loaded(void *data, const GError *error)
 {
     Transfer *t = data;
 
-    if (error != NULL)
+    if (error != NULL) {
         end_restore(t, error);
-    else
-        db_write(t->call->api->db, write_restored, on_recorded, t, NULL);
+        return;
+    }
+    if (t->call->api->checks != NULL)
+        checks_start(t->call->api->checks);
+    db_write(t->call->api->db, write_restored, on_recorded, t, NULL);
 }
 
 static void

@@ -132,11 +132,14 @@ show_queue(ApiCall *call)
     if (forge == NULL)
         return;
     forge_stats(forge, &stats);
+    Json *checks = call->api->checks != NULL ? checks_queue_json(call->api->checks) : json_array();
+
     call_respond_json(call, 200,
-                      json_pack("{s:i, s:i, s:i, s:I, s:I, s:I, s:o}", "depth", (int)stats.waiting, "running",
-                                (int)stats.running, "limit", FORGE_QUEUE_MAX, "done", (json_int_t)stats.done,
-                                "failed", (json_int_t)stats.failed, "tried_again",
-                                (json_int_t)stats.tried_again, "work", forge_queue_json(forge)));
+                      json_pack("{s:i, s:i, s:i, s:I, s:I, s:I, s:o, s:o}", "depth", (int)stats.waiting,
+                                "running", (int)stats.running, "limit", FORGE_QUEUE_MAX, "done",
+                                (json_int_t)stats.done, "failed", (json_int_t)stats.failed, "tried_again",
+                                (json_int_t)stats.tried_again, "work", forge_queue_json(forge), "checks",
+                                checks));
 }
 
 /* ---- changing ---- */

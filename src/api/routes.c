@@ -7,6 +7,7 @@
 /* clang-format off */
 static const ApiRoute *const tables[] = {
     backup_routes,
+    checks_routes,
     command_input_routes,
     command_output_routes,
     command_start_routes,

@@ -23,6 +23,7 @@ struct Api {
     SelfTest *self_test;      /* NULL: none */
     DoorService *door;        /* NULL: none */
     Forge *forge;             /* NULL: none */
+    Checks *checks;           /* NULL: none */
     HttpServer *server;       /* NULL until it is there */
     GHashTable *entrances;    /* box id -> BoxEntrance */
     char *home, *address;

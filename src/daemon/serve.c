@@ -47,6 +47,8 @@ typedef struct Server {
     ServeTemplates *templates; /* NULL: none */
     Boxes *boxes;              /* NULL: none */
     Forge *forge;              /* NULL: none */
+    ReceiptKey *receipt_key;   /* NULL: none */
+    Checks *checks;            /* NULL: none */
     Api *api;
     HttpServer *http;
     bool stopping;
@@ -182,6 +184,18 @@ make_boxes(Server *s)
         log_warn("daemon", "there are no boxes", log_gerror(error));
 }
 
+static void
+make_checks(Server *s)
+{
+    g_autoptr(GError) error = NULL;
+
+    s->receipt_key = receipt_key_open(s->config->home, &error);
+    if (s->receipt_key == NULL)
+        log_warn("daemon", "nothing can be checked", log_gerror(error));
+    s->checks = checks_new(&(ChecksSpec){
+        .forge = s->forge, .boxes = s->boxes != NULL ? boxes_host(s->boxes) : NULL, .key = s->receipt_key});
+}
+
 /* And without git. */
 static void
 make_forge(Server *s)
@@ -195,6 +209,8 @@ make_forge(Server *s)
                                &s->forge_problem);
     if (s->forge == NULL)
         log_warn("daemon", "there is no forge", log_gerror(s->forge_problem));
+    else
+        make_checks(s);
 }
 
 static void
@@ -210,6 +226,7 @@ make_api(Server *s)
         .templates = serve_templates_store(s->templates),
         .door = s->boxes != NULL ? boxes_door(s->boxes) : NULL,
         .forge = s->forge,
+        .checks = s->checks,
         .self_test = s->boxes != NULL ? boxes_self_test(s->boxes) : NULL,
         .price_per_hour = (double)s->config->boxes.price_cents / CENTS,
         .home = s->config->home,
@@ -324,6 +341,8 @@ begin(void *data, const GError *error)
         end(s, failed);
     } else {
         append_life_event(s, "server.started");
+        if (s->checks != NULL)
+            checks_start(s->checks);
         prune(s);
         announce(s);
         serve_templates_begin(s->templates, s->api, s->boxes != NULL);
@@ -436,6 +455,7 @@ server_clear(Server *s)
     if (s->http != NULL)
         api_set_server(s->api, NULL);
     http_server_free(s->http);
+    checks_free(s->checks);
     forge_free(s->forge);
     if (s->api != NULL)
         api_forget_door(s->api);
@@ -443,6 +463,7 @@ server_clear(Server *s)
     serve_templates_free(s->templates);
     event_log_free(s->events);
     db_close(s->db);
+    receipt_key_free(s->receipt_key);
     api_free(s->api);
     loop_free(s->loop);
     for (guint i = 0; i < s->tcp_fds->len; i++) {

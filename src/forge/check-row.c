@@ -27,16 +27,20 @@ static const RowColumn columns[] = {
     {"box_id", ROW_TEXT, "k.box_id"},
     {"command", ROW_TEXT, "k.command"},
     {"exit_code", ROW_INT, "k.exit_code"},
+    {"reason", ROW_TEXT, "k.reason"},
+    {"output_sha256", ROW_TEXT, "k.output_sha256"},
+    {"output_bytes", ROW_INT, "k.output_bytes"},
+    {"tests", ROW_JSON, "k.tests"},
     {"started_us", ROW_INT, "k.started_us"},
     {"completed_us", ROW_INT, "k.completed_us"},
     {"updated_us", ROW_INT, "k.updated_us"},
 };
-static const RowTable checks = {"check run", "checks k", columns, G_N_ELEMENTS(columns)};
+const RowTable check_table = {"check run", "checks k", columns, G_N_ELEMENTS(columns)};
 
 Json *
 check_run_load(RowJob *job, gint64 id, GError **error)
 {
-    return row_get(job, &checks, "k.id = ? AND k.repository_id = ?",
+    return row_get(job, &check_table, "k.id = ? AND k.repository_id = ?",
                    DB_ARGS(db_int(id), db_text(job->repository_id)), error);
 }
 
@@ -176,12 +180,15 @@ check_row_put(DbTx *tx, const char *repository_id, CheckRow *row, GError **error
     return db_exec(
         tx,
         "INSERT INTO checks (id, repository_id, suite, name, head_oid, seen_by, author, status, "
-        "conclusion, details_url, title, summary, output, box_id, command, exit_code, started_us, "
-        "completed_us, updated_us) VALUES (?, ?, ?, ?, ?, 'coop', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
-        "?, ?) ON CONFLICT (id) DO UPDATE SET status = excluded.status, "
+        "conclusion, details_url, title, summary, output, box_id, command, exit_code, reason, "
+        "output_sha256, output_bytes, tests, started_us, completed_us, updated_us) VALUES (?, ?, ?, ?, ?, "
+        "'coop', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET status = "
+        "excluded.status, "
         "conclusion = excluded.conclusion, details_url = excluded.details_url, "
         "title = excluded.title, summary = excluded.summary, output = excluded.output, "
-        "box_id = excluded.box_id, exit_code = excluded.exit_code, "
+        "box_id = excluded.box_id, exit_code = excluded.exit_code, reason = excluded.reason, "
+        "output_sha256 = excluded.output_sha256, output_bytes = excluded.output_bytes, "
+        "tests = excluded.tests, "
         "started_us = excluded.started_us, completed_us = excluded.completed_us, "
         "updated_us = excluded.updated_us",
         DB_ARGS(db_int(row->id), db_text(repository_id), db_text(row->suite), db_text(row->name),
@@ -189,6 +196,8 @@ check_row_put(DbTx *tx, const char *repository_id, CheckRow *row, GError **error
                 db_text(row->status), db_text(row->conclusion), db_text(row->details_url),
                 db_text(row->title), db_text(row->summary), db_text(row->output), db_text(row->box_id),
                 db_text(row->command), row->has_exit_code ? db_int(row->exit_code) : db_null(),
+                db_text(row->reason), db_text(row->output_sha256),
+                row->output_sha256 != NULL ? db_int(row->output_bytes) : db_null(), db_text(row->tests),
                 db_int(row->started_us), db_int(row->completed_us), db_int(job.now_us)),
         error);
 }
@@ -217,7 +226,7 @@ run_list(RowJob *job, const void *data, Json **ret_value, GError **error)
             "NOT EXISTS (SELECT 1 FROM checks o WHERE o.repository_id = k.repository_id AND "
             "o.head_oid = k.head_oid AND o.name = k.name AND o.seen_by = k.seen_by AND o.id > k.id)",
             DB_NO_ARGS);
-    *ret_value = row_list(job, &checks, &where, "k.id", filter->page, error);
+    *ret_value = row_list(job, &check_table, &where, "k.id", filter->page, error);
     return *ret_value != NULL;
 }
 

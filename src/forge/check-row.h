@@ -52,6 +52,10 @@ typedef struct CheckRow {
     const char *box_id, *command;
     bool has_exit_code;
     int exit_code;
+    const char *reason;        /* how it ended, as run.h says it; NULL: not yet */
+    const char *output_sha256; /* over all of it; NULL: not yet, as the next two */
+    gint64 output_bytes;
+    const char *tests; /* JSON */
     gint64 started_us, completed_us;
 } CheckRow;
 bool check_row_put(DbTx *tx, const char *repository_id, CheckRow *row, GError **error);

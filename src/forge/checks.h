@@ -51,6 +51,14 @@ typedef struct SuiteSpec {
 /* Answers with the suite, queued: the row is on the disk. */
 void checks_add(Checks *checks, Repo *repo, const SuiteSpec *spec, ForgeJsonFunc done, void *data);
 
+/* By hand: of an open pull request, or of a branch as it is, with the default branch's commands. */
+typedef struct SuiteAsk {
+    const char *actor;
+    gint64 number;      /* 0: a branch */
+    const char *branch; /* NULL: a pull request */
+} SuiteAsk;
+void checks_ask(Checks *checks, Repo *repo, const SuiteAsk *ask, ForgeJsonFunc done, void *data);
+
 /* The suite, with its runs as `checks` (check-row.h, in the order they ran) and the signed text as
  * `receipt` (null: not ended). */
 void checks_get(Checks *checks, Repo *repo, const char *suite_id, ForgeJsonFunc done, void *data);
@@ -73,6 +81,8 @@ void checks_cancel(Checks *checks, Repo *repo, const char *suite_id, const char 
 typedef void (*ChecksFunc)(Repo *repo, const char *suite_id, const char *state, void *data);
 void checks_listen(Checks *checks, ChecksFunc func, void *data);
 void checks_unlisten(Checks *checks, ChecksFunc func, void *data);
+
+const char *checks_key_hex(const Checks *checks); /* of receipts; NULL: there is none */
 
 /* What waits and what is under way: [{repository, what, state, waiting_ms, tries}], as forge_queue_json(). */
 Json *checks_queue_json(Checks *checks);

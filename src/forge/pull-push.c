@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "forge/check-private.h"
 #include "forge/forge-private.h"
 #include "forge/pull-private.h"
 #include "forge/thread-private.h"
@@ -50,7 +51,7 @@ follow_page(RowJob *job, const char *branch, const ForgePush *push, gint64 *afte
     json_array_foreach(json_object_get(list, "items"), i, pull)
     {
         *after = row_int(pull, "number");
-        if (!follow(job, pull, branch, push, error))
+        if (!follow(job, pull, branch, push, error) || !check_suite_want(job, *after, push->actor, error))
             return false;
     }
     *ret_more = json_array_size(json_object_get(list, "items")) == THREAD_PAGE_MAX;

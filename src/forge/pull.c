@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "forge/check-private.h"
 #include "forge/pull-private.h"
 #include "forge/thread-private.h"
 
@@ -220,7 +221,8 @@ run_draft(RowJob *job, const void *data, Json **ret_value, GError **error)
                           draft->draft ? json_pack("{s:s}", "action", "converted_to_draft")
                                        : json_pack("{s:s, s:s}", "title", title, "head_oid",
                                                    row_text(pull, "head_oid")),
-                          error))
+                          error) ||
+            !check_suite_want(job, draft->number, draft->actor, error))
             return false;
     }
     *ret_value = thread_load(job, draft->number, "pull", error);
@@ -280,7 +282,8 @@ pull_insert(RowJob *job, const PullSpec *spec, const PullLook *look, Json **ret_
                       json_pack("{s:s, s:s, s:s, s:b}", "head", spec->head, "base", spec->base, "head_oid",
                                 look->head_oid, "draft", spec->draft),
                       error) ||
-        (spec->reviewers != NULL && !set_reviewers(job, pull, &names, error)))
+        (spec->reviewers != NULL && !set_reviewers(job, pull, &names, error)) ||
+        !check_suite_want(job, number, spec->actor, error))
         return false;
     *ret_pull = thread_load(job, number, "pull", error);
     return *ret_pull != NULL;

@@ -6,6 +6,8 @@
 #include "base/err.h"
 #include "forge/workspace.h"
 
+static const char checks_needed[] = "needed", checks_none[] = "none";
+
 void
 repo_settings_free(RepoSettings *settings)
 {
@@ -88,12 +90,20 @@ check_pattern(const char *pattern, GError **error)
     return branch != NULL;
 }
 
+static bool
+read_checks(const char *text, bool *ret_allow_none, GError **error)
+{
+    *ret_allow_none = strcmp(text, checks_none) == 0;
+    return *ret_allow_none || strcmp(text, checks_needed) == 0 ||
+           err_set(error, ERR_INVALID, "checks must be \"%s\" or \"%s\"", checks_needed, checks_none);
+}
+
 RepoSettings *
 repo_settings_read(Json *object, GError **error)
 {
     g_autoptr(RepoSettings) s = g_new0(RepoSettings, 1);
     Json *methods = NULL, *branches = NULL, *types = NULL;
-    const char *pattern = WORKSPACE_BRANCH;
+    const char *pattern = WORKSPACE_BRANCH, *checks = checks_needed;
     gint64 approvals = 0;
     bool up_to_date = false, conventional = true;
     const JsonField fields[] = {
@@ -104,6 +114,7 @@ repo_settings_read(Json *object, GError **error)
         {"conventional_commits", JSON_KIND_BOOL, &conventional},
         {"commit_types", JSON_KIND_ARRAY, &types, false, 0, SETTINGS_TYPES_MAX},
         {"branch_pattern", JSON_KIND_STRING, &pattern, false, 1, WORKSPACE_PATTERN_MAX},
+        {"checks", JSON_KIND_STRING, &checks, false, 1, SETTINGS_PATTERN_MAX},
         {NULL},
     };
 
@@ -111,7 +122,8 @@ repo_settings_read(Json *object, GError **error)
     if (!json_read(object, fields, error) || !read_methods(methods, &s->merge_methods, error) ||
         !read_texts("protected_branches", branches, &s->protected_branches, error) ||
         !read_texts("commit_types", types, &s->commit_types, error) ||
-        !check_branches(s->protected_branches, error) || !check_pattern(pattern, error))
+        !check_branches(s->protected_branches, error) || !check_pattern(pattern, error) ||
+        !read_checks(checks, &s->allow_no_checks, error))
         return NULL;
     s->required_approvals = (guint)approvals;
     s->up_to_date = up_to_date;
@@ -157,11 +169,12 @@ repo_settings_json(const RepoSettings *settings)
         if ((settings->merge_methods & 1u << i) != 0)
             json_array_append_new(methods, json_string(merge_method_name(i)));
     }
-    return json_pack("{s:i, s:b, s:o, s:o, s:b, s:o, s:s}", "required_approvals",
+    return json_pack("{s:i, s:b, s:o, s:o, s:b, s:o, s:s, s:s}", "required_approvals",
                      (int)settings->required_approvals, "up_to_date", settings->up_to_date, "merge_methods",
                      methods, "protected_branches", texts_json(settings->protected_branches),
                      "conventional_commits", settings->conventional_commits, "commit_types",
-                     texts_json(settings->commit_types), "branch_pattern", settings->branch_pattern);
+                     texts_json(settings->commit_types), "branch_pattern", settings->branch_pattern, "checks",
+                     settings->allow_no_checks ? checks_none : checks_needed);
 }
 
 static char *

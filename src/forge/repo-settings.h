@@ -23,6 +23,7 @@ typedef struct RepoSettings {
     bool conventional_commits; /* messages are checked; true */
     char **commit_types;       /* NULL: those of message.h */
     char *branch_pattern;      /* of tasks' branches: "task-{id}" */
+    bool allow_no_checks;      /* "checks" is "none": where there are none, none are needed; false */
 } RepoSettings;
 
 RepoSettings *repo_settings_parse(const char *text, GError **error);

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "forge/check-private.h"
 #include "forge/label-private.h"
 #include "forge/pull-private.h"
 #include "forge/thread-private.h"
@@ -181,7 +182,7 @@ run_edit(RowJob *job, const void *data, Json **ret_value, GError **error)
         (edit->state != NULL && !edit_state(job, edit, thread, error)))
         return false;
     *ret_value = thread_load(job, edit->number, NULL, error);
-    return *ret_value != NULL &&
+    return *ret_value != NULL && (!is_pull || check_suite_want(job, edit->number, edit->actor, error)) &&
            (!changes || thread_event(job, is_pull ? "pr.updated" : "issue.updated", edit->actor, *ret_value,
                                      json_pack("{s:s}", "action", "edited"), error));
 }
