@@ -83,6 +83,39 @@ make(Backup *b)
     return EXIT_CODE_OK;
 }
 
+/* Of the data folder: objects, which can be gigabytes, and the keys that secrets in the database are
+ * sealed with and receipts are signed with.  Beside what they seal these would be no seal. */
+static Json *
+left_out(const Config *config)
+{
+    static const char *const names[] = {"repos", "forge-key", "receipt-key"};
+    Json *list = json_array();
+
+    for (size_t i = 0; i < G_N_ELEMENTS(names); i++) {
+        g_autofree char *path = g_build_filename(config->home, names[i], NULL);
+
+        if (config->server_url_is_set || g_file_test(path, G_FILE_TEST_EXISTS))
+            json_array_append_new(list, json_string(names[i]));
+    }
+    return list;
+}
+
+static void
+tell_left_out(Cli *cli, const Json *list)
+{
+    g_autoptr(GString) names = g_string_new(NULL);
+    size_t i;
+    Json *name;
+
+    json_array_foreach(list, i, name)
+        g_string_append_printf(names, "%s%s", i > 0 ? ", " : "", json_string_value(name));
+    if (names->len > 0)
+        out_notice(cli_out(cli),
+                   "not in it are %s of the data folder: copy them as well, with the server stopped, and the "
+                   "keys to another place than the backup",
+                   names->str);
+}
+
 static ExitCode
 finish(Backup *b)
 {
@@ -94,10 +127,14 @@ finish(Backup *b)
         return cli_fail_error(b->cli, error);
     if (b->target.path == NULL)
         return EXIT_CODE_OK;
-    g_autoptr(Json) value = json_pack("{s:s, s:I}", "file", b->target.path, "bytes", (json_int_t)b->bytes);
+    Json *without = left_out(remote_config(b->remote));
+    g_autoptr(Json) value = json_pack("{s:s, s:I, s:o}", "file", b->target.path, "bytes",
+                                      (json_int_t)b->bytes, "left_out", without);
     g_autofree char *size = g_format_size_full(b->bytes, G_FORMAT_SIZE_IEC_UNITS);
     out_json(cli_out(b->cli), value);
     out_text(cli_out(b->cli), OUT_PLAIN, "wrote %s (%s)\n", b->target.path, size);
+    if (out_format(cli_out(b->cli)) == OUT_TEXT)
+        tell_left_out(b->cli, without);
     return EXIT_CODE_OK;
 }
 
@@ -143,7 +180,8 @@ const Command command_backup = {
     .args_max = 1,
     .details = "Through the server if one runs on the data folder, while it works on; else from the folder.\n"
                "FILE appears when it is whole; '-' is standard output. It holds the hashes of all keys, and\n"
-               "what people wrote: keep it as safe as the server. The objects of repositories are not in it.",
+               "what people wrote: keep it as safe as the server. Not in it are the objects of repositories\n"
+               "(repos in the data folder) and the two keys beside them (forge-key, receipt-key).",
     .settings = CLI_SETTINGS_CLIENT,
     .run = run,
 };

@@ -53,6 +53,35 @@ def files_of(client):
     return {str(p.relative_to(client.server.home)) for p in client.server.home.rglob('*')} - known
 
 
+def test_what_is_left_out(one):
+    """The key that seals is never beside what it seals, in no form."""
+    one.server.post('/api/v1/identities', {'name': 'sealed'})
+    key = (one.server.home / 'forge-key').read_bytes()
+    path = one.coop.folder / 'without'
+    done = one('backup', path)
+    for name in ('repos', 'forge-key'):
+        assert name in done.stderr
+    left_out = one.json('backup', path)['left_out']
+    assert left_out[:2] == ['repos', 'forge-key']
+    with tarfile.open(path) as tar:
+        assert tar.getnames() == ['manifest.json', 'coop.db']
+        content = b''.join(tar.extractfile(name).read() for name in tar.getnames())
+    for form in (key, key.strip(), key.hex().encode(), key[:16]):
+        assert form not in content
+
+
+def test_restored_without_its_key(one, make_server):
+    """What was sealed there cannot be opened here; everything else works."""
+    one.server.post('/api/v1/identities', {'name': 'sealed'})
+    other = make_client(one.who, one.coop, make_server)
+    other.ok('restore', backup(one), '--yes')
+    other.server.stop()
+    other.server.start()
+    key = (one.server.home / 'key').read_text().strip()
+    assert [i['name'] for i in other.server.get('/api/v1/identities', key=key)['identities']] == ['sealed']
+    assert other.server.post('/api/v1/identities', {'name': 'fresh'}, key=key)['public_key']
+
+
 def backup(client, name='backup', **options):
     path = client.coop.folder / name
     client.ok('backup', path, **options)
