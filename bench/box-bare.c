@@ -71,7 +71,7 @@ typedef struct Prepared {
     int n_groups;
     int disk, userns;
     char image[TEXT], stage[LINE];
-    FilterProgram filters[FILTER_PARTS];
+    FilterProgram filter;
     unsigned base, template_base;
 } Prepared;
 
@@ -403,12 +403,10 @@ confine(const Prepared *p)
         must(syscall(SYS_landlock_restrict_self, ruleset, 0), "landlock");
     }
     must(close_range(INIT_FD + 1, ~0u, CLOSE_RANGE_UNSHARE), "close_range");
-    for (int part = 0; part < FILTER_PARTS; part++) {
-        struct sock_fprog program = {(unsigned short)p->filters[part].n,
-                                     (struct sock_filter *)(uintptr_t)p->filters[part].insns};
+    struct sock_fprog program = {(unsigned short)p->filter.n,
+                                 (struct sock_filter *)(uintptr_t)p->filter.insns};
 
-        must(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program), "seccomp");
-    }
+    must(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program), "seccomp");
 }
 
 _Noreturn static void
@@ -591,8 +589,7 @@ main(int argc, char **argv)
     p.template_base = st.st_uid;
     make_stage(&p);
     snprintf(p.image, sizeof p.image, "%s.image", p.stage);
-    for (FilterPart part = 0; part < FILTER_PARTS; part++)
-        must(filter_build(part, SCMP_ARCH_NATIVE, &p.filters[part], NULL) ? 0 : -1, "filter");
+    must(filter_build(SCMP_ARCH_NATIVE, &p.filter, NULL) ? 0 : -1, "filter");
     int self = open_init(), home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
 
     for (int i = 0; i < runs; i++) {

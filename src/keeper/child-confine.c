@@ -116,14 +116,10 @@ child_landlock(int abi)
 }
 
 bool
-child_filter(const FilterProgram *filters)
+child_filter(const FilterProgram *filter)
 {
-    for (FilterPart part = 0; part < FILTER_PARTS; part++) {
-        struct sock_fprog program = {.len = (unsigned short)filters[part].n,
-                                     .filter = (struct sock_filter *)(uintptr_t)filters[part].insns};
+    struct sock_fprog program = {.len = (unsigned short)filter->n,
+                                 .filter = (struct sock_filter *)(uintptr_t)filter->insns};
 
-        if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) < 0)
-            return false;
-    }
-    return true;
+    return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) == 0;
 }

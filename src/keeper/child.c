@@ -183,7 +183,7 @@ confine(const ChildSpec *spec, int *sync_fd)
         fail(*sync_fd, STAGE_LANDLOCK, errno);
     if (!place_fds(spec, sync_fd))
         fail(*sync_fd, STAGE_EXEC, errno);
-    if (!child_filter(spec->filters))
+    if (!child_filter(spec->filter))
         fail(*sync_fd, STAGE_FILTER, errno);
 }
 

@@ -38,7 +38,7 @@ typedef struct ChildMask {
 typedef struct ChildSpec {
     const KeeperRequest *request;
     const CgroupEntry *group;
-    const FilterProgram *filters; /* FILTER_PARTS of them */
+    const FilterProgram *filter;
     const ChildMask *masks;
     int n_masks;
     /* A folder that holds: l00…l15, disk, root (empty folders), dev (the device tree), empty (a
@@ -65,4 +65,4 @@ bool child_forbid_namespaces(int user_fd);
 bool child_limit(const ChildSpec *spec);
 bool child_drop_capabilities(void);
 bool child_landlock(int abi);
-bool child_filter(const FilterProgram *filters);
+bool child_filter(const FilterProgram *filter);

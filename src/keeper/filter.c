@@ -10,20 +10,11 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/io.h"
+#include "keeper/filter-names.h"
 #include "keeper/filter-table.h"
 
-/* Names are a binary search: about nine comparisons for any call. */
+/* Names are a binary search there too. */
 enum { OPTIMIZE_TREE = 2 };
-
-static int
-fill_names(scmp_filter_ctx context)
-{
-    int result = callfilter_add_names(context, filter_allowed, SCMP_ACT_ALLOW);
-
-    if (result == 0)
-        result = callfilter_add_names(context, filter_refused, SCMP_ACT_ERRNO(EPERM));
-    return result;
-}
 
 static int
 fill_arguments(scmp_filter_ctx context)
@@ -42,20 +33,10 @@ set_arch(scmp_filter_ctx context, uint32_t arch)
     uint32_t native = seccomp_arch_native();
     int result;
 
-    if (arch == SCMP_ARCH_NATIVE || arch == native)
+    if (arch == native)
         return 0;
     result = seccomp_arch_add(context, arch);
     return result != 0 ? result : seccomp_arch_remove(context, native);
-}
-
-/* Rules reach only the architectures that are there when they are added: the 32-bit-pointer
- * calls of x86-64 get none, so that they do not exist. */
-static int
-close_x32(scmp_filter_ctx context, uint32_t arch)
-{
-    if (arch == SCMP_ARCH_NATIVE)
-        arch = seccomp_arch_native();
-    return arch == SCMP_ARCH_X86_64 ? seccomp_arch_add(context, SCMP_ARCH_X32) : 0;
 }
 
 static bool
@@ -81,17 +62,25 @@ export_program(scmp_filter_ctx context, FilterProgram *ret_program, GError **err
     return true;
 }
 
+static bool
+append(const struct sock_filter *insns, size_t n, FilterProgram *program, GError **error)
+{
+    if (n > G_N_ELEMENTS(program->insns) - program->n)
+        return err_set(error, ERR_INTERNAL, "the system call filter is too long");
+    memcpy(program->insns + program->n, insns, n * sizeof insns[0]);
+    program->n += n;
+    return true;
+}
+
 /* Only the plain personalities, Linux and Linux32, with or without old answers of uname, and the
  * question which one is set (all bits).  libseccomp has no "any bit but these", so this part is
- * ours, in front of the rest; another architecture is dealt with by the list of names. */
+ * ours, in front of the rest. */
 static bool
-refuse_personalities(uint32_t arch, FilterProgram *program, GError **error)
+add_personalities(uint32_t arch, FilterProgram *program, GError **error)
 {
     enum { PER_LINUX32_BIT = 8, UNAME26_BIT = 0x20000 };
-    int call = seccomp_syscall_resolve_name_arch(arch == SCMP_ARCH_NATIVE ? seccomp_arch_native() : arch,
-                                                 "personality");
-    const struct sock_filter head[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+    int call = seccomp_syscall_resolve_name_arch(arch, "personality");
+    const struct sock_filter part[] = {
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)call, 0, 5),
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args)),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0xffffffff, 3, 0),
@@ -100,19 +89,13 @@ refuse_personalities(uint32_t arch, FilterProgram *program, GError **error)
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
     };
 
-    if (program->n + G_N_ELEMENTS(head) > G_N_ELEMENTS(program->insns))
-        return err_set(error, ERR_INTERNAL, "the system call filter is too long");
-    memmove(program->insns + G_N_ELEMENTS(head), program->insns, program->n * sizeof program->insns[0]);
-    memcpy(program->insns, head, sizeof head);
-    program->n += G_N_ELEMENTS(head);
-    return true;
+    return append(part, G_N_ELEMENTS(part), program, error);
 }
 
-bool
-filter_build(FilterPart part, uint32_t arch, FilterProgram *ret_program, GError **error)
+static bool
+arguments_build(uint32_t arch, FilterProgram *ret_program, GError **error)
 {
-    bool names = part == FILTER_NAMES;
-    auto_callfilter context = seccomp_init(names ? SCMP_ACT_ERRNO(ENOSYS) : SCMP_ACT_ALLOW);
+    auto_callfilter context = seccomp_init(SCMP_ACT_ALLOW);
     int result;
 
     if (context == NULL)
@@ -123,11 +106,20 @@ filter_build(FilterPart part, uint32_t arch, FilterProgram *ret_program, GError 
     if (result == 0)
         result = set_arch(context, arch);
     if (result == 0)
-        result = names ? fill_names(context) : fill_arguments(context);
-    if (result == 0)
-        result = close_x32(context, arch);
+        result = fill_arguments(context);
     if (result != 0)
         return err_set(error, ERR_INTERNAL, "fill the system call filter: %s", g_strerror(-result));
-    return export_program(context, ret_program, error) &&
-           (names || refuse_personalities(arch, ret_program, error));
+    return export_program(context, ret_program, error);
+}
+
+bool
+filter_build(uint32_t arch, FilterProgram *ret_program, GError **error)
+{
+    FilterProgram arguments;
+
+    if (arch == SCMP_ARCH_NATIVE)
+        arch = seccomp_arch_native();
+    return filter_names_build(arch, ret_program, error) && add_personalities(arch, ret_program, error) &&
+           arguments_build(arch, &arguments, error) &&
+           append(arguments.insns, arguments.n, ret_program, error);
 }

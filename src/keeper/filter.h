@@ -8,13 +8,10 @@
 
 /* The system calls that code in a box may make.
  *
- * Two programs hold together; the kernel takes the stricter answer.  FILTER_NAMES knows calls
- * only: those of the list are allowed, those known and refused fail with EPERM, all others
- * with ENOSYS, so that a libc falls back.  FILTER_ARGUMENTS allows every call but the listed
- * combinations of arguments.  They are two because libseccomp, given a call's forbidden
- * arguments, cannot also be told to allow all its others where the rest is refused. */
-typedef enum FilterPart { FILTER_NAMES, FILTER_ARGUMENTS, FILTER_PARTS } FilterPart;
-
+ * One program of two parts, since what is compiled for every box has to be short.  The first knows calls
+ * only: those known and refused fail with EPERM, those in no list with ENOSYS, so that a libc
+ * falls back.  The second, for what is left, allows every call but the listed combinations of
+ * arguments. */
 enum { FILTER_INSNS_MAX = 1024 };
 
 typedef struct FilterProgram {
@@ -23,4 +20,4 @@ typedef struct FilterProgram {
 } FilterProgram;
 
 /* `arch`: a SCMP_ARCH_ value; SCMP_ARCH_NATIVE for boxes, others for the tests. */
-bool filter_build(FilterPart part, uint32_t arch, FilterProgram *ret_program, GError **error);
+bool filter_build(uint32_t arch, FilterProgram *ret_program, GError **error);

@@ -55,9 +55,10 @@ struct Keeper {
     char *stage_dir;
     char *instance;
     ProcView proc;
+    bool ipc_known;      /* whether the next is true was seen */
     bool ipc_by_child;   /* only a box itself can bound its IPC */
     uint64_t namespaces; /* of a box, as flags of clone3 */
-    FilterProgram filters[FILTER_PARTS];
+    FilterProgram filter;
     ChildMask masks[CHILD_MASKS_MAX];
     int n_masks;
 };

@@ -327,12 +327,9 @@ keeper_open(Keeper *keeper, GError **error)
     umask(077);
     if (!enter_namespaces(keeper, error) || !require_kernel(&keeper->namespaces, error) ||
         !open_state(keeper, error) || !take_ids(keeper, error) || !open_groups(keeper, error) ||
-        !load_init(keeper, error) || !stage_make(keeper->stage_dir, error))
+        !load_init(keeper, error) || !stage_make(keeper->stage_dir, error) ||
+        !filter_build(SCMP_ARCH_NATIVE, &keeper->filter, error))
         return false;
-    for (FilterPart part = 0; part < FILTER_PARTS; part++) {
-        if (!filter_build(part, SCMP_ARCH_NATIVE, &keeper->filters[part], error))
-            return false;
-    }
     keeper->n_masks = find_masks(keeper->masks);
     if (!loop_init(&keeper->loop))
         return err_errno(error, "make the event loop");

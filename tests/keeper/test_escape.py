@@ -76,7 +76,7 @@ def test_outside(keeper):
     assert found['Uid'].split() == [str(base)] * 4 and found['Gid'].split() == [str(base)] * 4
     assert found['Groups'].split() == []
     assert (found['Seccomp'], found['NoNewPrivs'], found['Threads']) == ('2', '1', '1')
-    assert int(found['Seccomp_filters']) == 2
+    assert int(found['Seccomp_filters']) == 1
     for which in ('CapPrm', 'CapEff', 'CapBnd'):
         assert int(found[which], 16) == INIT_CAPABILITIES, which
     assert int(found['CapInh'], 16) == int(found['CapAmb'], 16) == 0
@@ -132,7 +132,7 @@ def test_posture_of_every_thread(keeper, user):
     boxes.wait_until(lambda: len(list(threads_of(box))) != 5, 'threads')
     base = box.answer.id_base
     common = {
-        'groups': [], 'no new privileges': '1', 'seccomp': '2', 'filters': '2', 'bounding': INIT_CAPABILITIES,
+        'groups': [], 'no new privileges': '1', 'seccomp': '2', 'filters': '1', 'bounding': INIT_CAPABILITIES,
         'ambient': 0, 'inheritable': 0, 'limits': RLIMITS, 'root': '/', 'tracer': '0',
         'namespaces': {name: os.readlink(f'/proc/{box.pid}/ns/{name}') for name in NAMESPACES},
     }
