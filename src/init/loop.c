@@ -348,14 +348,12 @@ turn(Box *box)
 }
 
 /* Every signal is blocked: what concerns pid 1 comes through a descriptor, and EPIPE and EFBIG
- * are return values. */
+ * are return values.  What each does is the default, as exec leaves it: the keeper ignores none. */
 static int
 open_signals(void)
 {
     sigset_t all, wanted;
 
-    for (int i = 1; i < NSIG; i++)
-        (void)signal(i, SIG_DFL);
     sigfillset(&all);
     sigemptyset(&wanted);
     sigaddset(&wanted, SIGCHLD);

@@ -169,7 +169,7 @@ make_env(const Program *program, const User *user, char (*texts)[ENTRY_MAX], con
     env[n] = NULL;
 }
 
-/* What they do is the default already, which init has made sure of. */
+/* What they do is the default already, as it is for init. */
 static void
 unblock_signals(void)
 {

@@ -111,13 +111,26 @@ on_sync(void *ctx, uint32_t events)
         box_fail(box, STAGE_EXEC, ECHILD);
 }
 
+/* A child that gave up takes its namespaces along: then its own word says why. */
+static void
+fail_spawn(Box *box, KeeperStage stage, int error)
+{
+    ChildReport report = {.stage = stage, .error = error};
+
+    if (box->sync_fd >= 0)
+        (void)channel_recv(box->sync_fd, &report, sizeof report, NULL, NULL);
+    if (report.stage == 0 || report.stage >= STAGE_MAX)
+        report = (ChildReport){.stage = stage, .error = error};
+    box_fail(box, report.stage, report.error);
+}
+
 static void
 spawn(Box *box)
 {
     KeeperStage stage = STAGE_CLONE;
 
     if (!box_spawn(box, &stage)) {
-        box_fail(box, stage, errno);
+        fail_spawn(box, stage, errno);
         return;
     }
     box->sync_watch = (Watch){.fd = -1, .func = on_sync, .ctx = box};

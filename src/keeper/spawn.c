@@ -76,7 +76,7 @@ start_child(Box *box, pid_t *ret_pid)
     box->handed[1] = sync[1];
     ChildSpec spec = {.request = &box->request,
                       .group = &box->entry,
-                      .filters = keeper->filters,
+                      .filter = &keeper->filter,
                       .masks = keeper->masks,
                       .n_masks = keeper->n_masks,
                       .stage_dir = keeper->stage_dir,
@@ -163,6 +163,7 @@ bound_ipc(Box *box)
     ipc_leave(keeper->ipcns_fd);
     /* Kernels differ in whose these settings are: the host's root's, or that of the box. */
     keeper->ipc_by_child = bound == IPC_NOT_OURS;
+    keeper->ipc_known = bound != IPC_FAILED;
     errno = saved;
     return bound != IPC_FAILED;
 }
@@ -180,7 +181,28 @@ open_network(Box *box)
     if (!net_open(&spec, &box->door_fd, &box->netns_cookie))
         return false;
     box->door_fd = fork_raise_fd(box->door_fd);
-    return bound_ipc(box);
+    if (!bound_ipc(box))
+        return false;
+    FAILPOINT("create-network");
+    return true;
+}
+
+/* Nobody hears of the box before both are done, so the network can be opened while the child mounts.
+ * Not with the first box, which shows who bounds its IPC and has to be told; and not without root:
+ * the network of a process whose ids have changed is closed to others of the user. */
+static bool
+furnish(Box *box, pid_t pid, KeeperStage *ret_stage)
+{
+    bool wait = !box->keeper->ipc_known || !box->keeper->privileged;
+
+    *ret_stage = STAGE_NETWORK;
+    if (wait && !open_network(box))
+        return false;
+    *ret_stage = STAGE_LAYERS;
+    if (!give_mounts(box, pid))
+        return false;
+    *ret_stage = STAGE_NETWORK;
+    return wait || open_network(box);
 }
 
 bool
@@ -203,10 +225,5 @@ box_spawn(Box *box, KeeperStage *ret_stage)
     if (!idmap_write(pid, 0, base))
         return false;
     FAILPOINT("create-maps");
-    *ret_stage = STAGE_NETWORK;
-    if (!open_network(box))
-        return false;
-    FAILPOINT("create-network");
-    *ret_stage = STAGE_LAYERS;
-    return give_mounts(box, pid);
+    return furnish(box, pid, ret_stage);
 }
