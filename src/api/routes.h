@@ -44,6 +44,8 @@ extern const ApiRoute usage_routes[];
 extern const ApiRoute v3_branches_routes[];
 extern const ApiRoute v3_commits_routes[];
 extern const ApiRoute v3_contents_routes[];
+extern const ApiRoute v3_contents_write_routes[];
 extern const ApiRoute v3_objects_routes[];
+extern const ApiRoute v3_refs_routes[];
 extern const ApiRoute v3_repos_routes[];
 extern const ApiRoute v3_users_routes[];

@@ -35,17 +35,44 @@ look_up(GitRepo *repo, const char *ref, char **ret_oid, GError **error)
     return true;
 }
 
+static const char *
+short_name(const char *ref)
+{
+    return strchr(ref + strlen("refs/"), '/') + 1;
+}
+
+static const char *
+noun_of(const char *ref)
+{
+    return g_str_has_prefix(ref, "refs/heads/") ? "branch" : "tag";
+}
+
+static bool
+ref_is_valid(const char *ref, GError **error)
+{
+    if (!g_str_has_prefix(ref, "refs/heads/") && !g_str_has_prefix(ref, "refs/tags/"))
+        return err_set(error, ERR_INVALID, "'%s' is neither below refs/heads/ nor below refs/tags/", ref);
+    return git_branch_is_valid(short_name(ref), error);
+}
+
+char *
+git_ref_oid(GitRepo *repo, const char *ref, GError **error)
+{
+    char *oid = NULL;
+
+    if (!ref_is_valid(ref, error) || !look_up(repo, ref, &oid, error))
+        return NULL;
+    if (oid == NULL)
+        err_set(error, ERR_NOT_FOUND, "there is no %s '%s'", noun_of(ref), short_name(ref));
+    return oid;
+}
+
 char *
 git_branch_oid(GitRepo *repo, const char *branch, GError **error)
 {
     g_autofree char *ref = NULL;
-    char *oid = NULL;
 
-    if (!ref_of(branch, &ref, error) || !look_up(repo, ref, &oid, error))
-        return NULL;
-    if (oid == NULL)
-        err_set(error, ERR_NOT_FOUND, "there is no branch '%s'", branch);
-    return oid;
+    return ref_of(branch, &ref, error) ? git_ref_oid(repo, ref, error) : NULL;
 }
 
 /* On some file systems, and to some people, two such names are one. */
@@ -61,8 +88,8 @@ has_no_twin(GitRepo *repo, const char *ref, GError **error)
 
     for (guint i = 0; lines[i] != NULL; i++) {
         if (g_ascii_strcasecmp(lines[i], ref) == 0 && strcmp(lines[i], ref) != 0)
-            return err_set(error, ERR_CONFLICT, "there is a branch '%s' already",
-                           lines[i] + strlen("refs/heads/"));
+            return err_set(error, ERR_CONFLICT, "there is a %s '%s' already", noun_of(ref),
+                           short_name(lines[i]));
     }
     return true;
 }
@@ -75,30 +102,28 @@ place_name(const char *oid)
 
 /* Why the move was refused: looked up afterwards, because git's words are not an interface. */
 static bool
-explain(GitRepo *repo, const char *branch, const char *ref, const char *old, const GitEnd *end,
-        GError **error)
+explain(GitRepo *repo, const char *ref, const char *old, const GitEnd *end, GError **error)
 {
     g_autofree char *now = NULL;
 
     if (!look_up(repo, ref, &now, error))
         return false;
     if (g_strcmp0(now != NULL ? now : git_oid_zero, old) != 0)
-        return err_set(error, ERR_CONFLICT, "branch '%s' is at %s, not at %s", branch, place_name(now),
-                       place_name(old));
+        return err_set(error, ERR_CONFLICT, "%s '%s' is at %s, not at %s", noun_of(ref), short_name(ref),
+                       place_name(now), place_name(old));
     return git_error_set(repo, end, error);
 }
 
 bool
-git_branch_move(GitRepo *repo, const char *branch, const char *old, const char *new, const char *why,
-                GError **error)
+git_ref_move(GitRepo *repo, const char *ref, const char *old, const char *new, const char *why,
+             GError **error)
 {
-    g_autofree char *ref = NULL;
     g_auto(GitEnd) end = {0};
 
-    if (!ref_of(branch, &ref, error))
+    if (!ref_is_valid(ref, error))
         return false;
     if (!git_oid_is_valid(old) || !git_oid_is_valid(new))
-        return err_set(error, ERR_INVALID, "'%s' to '%s' is no move of a branch", old, new);
+        return err_set(error, ERR_INVALID, "'%s' to '%s' is no move of a %s", old, new, noun_of(ref));
     if (strcmp(old, git_oid_zero) == 0 && !has_no_twin(repo, ref, error))
         return false;
     const char *const *args = strcmp(new, git_oid_zero) == 0
@@ -109,5 +134,14 @@ git_branch_move(GitRepo *repo, const char *branch, const char *old, const char *
 
     if (!git_child_run(repo, &call, &end, error))
         return false;
-    return end.code == 0 || explain(repo, branch, ref, old, &end, error);
+    return end.code == 0 || explain(repo, ref, old, &end, error);
+}
+
+bool
+git_branch_move(GitRepo *repo, const char *branch, const char *old, const char *new, const char *why,
+                GError **error)
+{
+    g_autofree char *ref = NULL;
+
+    return ref_of(branch, &ref, error) && git_ref_move(repo, ref, old, new, why, error);
 }

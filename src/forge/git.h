@@ -106,6 +106,12 @@ char *git_branch_oid(GitRepo *repo, const char *branch, GError **error);
 bool git_branch_move(GitRepo *repo, const char *branch, const char *old, const char *new, const char *why,
                      GError **error);
 
+/* The same two for a tag too: the full name, below refs/heads/ or refs/tags/.  A tag may be an object of its
+ * own. */
+char *git_ref_oid(GitRepo *repo, const char *ref, GError **error);
+bool git_ref_move(GitRepo *repo, const char *ref, const char *old, const char *new, const char *why,
+                  GError **error);
+
 /* ---- what a killed git leaves ---- */
 
 /* Removes locks of refs and the like, and what pushes had brought so far, older than `age_s`: but only

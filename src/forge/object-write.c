@@ -6,7 +6,7 @@
 
 #include "base/err.h"
 
-enum { PACK_VERSION = 2, PACK_COMMIT = 1, SHA1_BYTES = 20 };
+enum { PACK_VERSION = 2, SHA1_BYTES = 20 };
 
 /* ---- texts ---- */
 
@@ -96,15 +96,42 @@ commit_text_again(const guint8 *bytes, size_t n, const char *tree, const char *p
     return text;
 }
 
+static void
+object_oid(ObjectKind kind, const GString *bytes, char ret_oid[GIT_OID_LEN + 1])
+{
+    static const char *const names[] = {
+        [OBJECT_COMMIT] = "commit", [OBJECT_TREE] = "tree", [OBJECT_BLOB] = "blob"};
+    g_autoptr(GChecksum) sum = g_checksum_new(G_CHECKSUM_SHA1);
+    g_autofree char *head = g_strdup_printf("%s %zu", names[kind], bytes->len);
+
+    g_checksum_update(sum, (const guchar *)head, (gssize)strlen(head) + 1);
+    g_checksum_update(sum, (const guchar *)bytes->str, (gssize)bytes->len);
+    g_strlcpy(ret_oid, g_checksum_get_string(sum), GIT_OID_LEN + 1);
+}
+
 void
 commit_text_oid(const GString *text, char ret_oid[GIT_OID_LEN + 1])
 {
-    g_autoptr(GChecksum) sum = g_checksum_new(G_CHECKSUM_SHA1);
-    g_autofree char *head = g_strdup_printf("commit %zu", text->len);
+    object_oid(OBJECT_COMMIT, text, ret_oid);
+}
 
-    g_checksum_update(sum, (const guchar *)head, (gssize)strlen(head) + 1);
-    g_checksum_update(sum, (const guchar *)text->str, (gssize)text->len);
-    g_strlcpy(ret_oid, g_checksum_get_string(sum), GIT_OID_LEN + 1);
+NewObject *
+new_object_make(ObjectKind kind, GString *bytes)
+{
+    NewObject *object = g_new0(NewObject, 1);
+
+    *object = (NewObject){.kind = kind, .bytes = bytes};
+    object_oid(kind, bytes, object->oid);
+    return object;
+}
+
+void
+new_object_free(NewObject *object)
+{
+    if (object == NULL)
+        return;
+    g_string_free(object->bytes, TRUE);
+    g_free(object);
 }
 
 /* ---- the pack that brings them ---- */
@@ -118,9 +145,9 @@ put_32(GByteArray *pack, guint32 value)
 
 /* Type and size: four bits of it in the first byte, seven in each that follows. */
 static void
-put_head(GByteArray *pack, size_t size)
+put_head(GByteArray *pack, ObjectKind kind, size_t size)
 {
-    guint8 byte = (guint8)(PACK_COMMIT << 4 | (size & 15));
+    guint8 byte = (guint8)((guint)kind << 4 | (size & 15));
 
     for (size >>= 4; size > 0; size >>= 7) {
         byte |= 0x80;
@@ -131,39 +158,67 @@ put_head(GByteArray *pack, size_t size)
 }
 
 static void
-put_object(GByteArray *pack, const GString *text)
+put_object(GByteArray *pack, ObjectKind kind, const GString *text)
 {
     uLongf room = compressBound(text->len);
     g_autofree guint8 *packed = g_malloc(room);
     int result = compress(packed, &room, (const Bytef *)text->str, text->len);
 
     g_assert(result == Z_OK);
-    put_head(pack, text->len);
+    put_head(pack, kind, text->len);
     g_byte_array_append(pack, packed, (guint)room);
 }
 
-bool
-commits_write(GitRepo *repo, const GPtrArray *texts, GError **error)
+static GByteArray *
+pack_begin(guint n)
 {
-    g_autoptr(GByteArray) pack = g_byte_array_new();
+    GByteArray *pack = g_byte_array_new();
+
+    g_byte_array_append(pack, (const guint8 *)"PACK", 4);
+    put_32(pack, PACK_VERSION);
+    put_32(pack, n);
+    return pack;
+}
+
+static bool
+pack_send(GitRepo *repo, GByteArray *pack, const char *const *args, GError **error)
+{
     g_autoptr(GChecksum) sum = g_checksum_new(G_CHECKSUM_SHA1);
     guint8 digest[SHA1_BYTES];
     gsize n = sizeof digest;
 
-    g_byte_array_append(pack, (const guint8 *)"PACK", 4);
-    put_32(pack, PACK_VERSION);
-    put_32(pack, texts->len);
-    for (guint i = 0; i < texts->len; i++)
-        put_object(pack, texts->pdata[i]);
     g_checksum_update(sum, pack->data, pack->len);
     g_checksum_get_digest(sum, digest, &n);
     g_byte_array_append(pack, digest, sizeof digest);
     GitCall call = {
         .access = GIT_WRITE,
-        .args = GIT_ARGS("unpack-objects", "-q"),
+        .args = args,
         .input = pack->data,
         .input_len = pack->len,
     };
 
     return git_run(repo, &call, NULL, error);
+}
+
+bool
+commits_write(GitRepo *repo, const GPtrArray *texts, GError **error)
+{
+    g_autoptr(GByteArray) pack = pack_begin(texts->len);
+
+    for (guint i = 0; i < texts->len; i++)
+        put_object(pack, OBJECT_COMMIT, texts->pdata[i]);
+    return pack_send(repo, pack, GIT_ARGS("unpack-objects", "-q"), error);
+}
+
+bool
+objects_write(GitRepo *repo, const GPtrArray *objects, GError **error)
+{
+    g_autoptr(GByteArray) pack = pack_begin(objects->len);
+
+    for (guint i = 0; i < objects->len; i++) {
+        const NewObject *object = objects->pdata[i];
+
+        put_object(pack, object->kind, object->bytes);
+    }
+    return pack_send(repo, pack, GIT_ARGS("unpack-objects", "-q", "--strict"), error);
 }

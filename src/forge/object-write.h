@@ -7,7 +7,7 @@
 #include "forge/git.h"
 #include "forge/merge.h"
 
-/* Commits that are made here: text first, so that their names are known before git has them, and then all of
+/* Objects that are made here: text first, so that their names are known before git has them, and then all of
  * them by one child. */
 
 /* The text of a commit; `parents` ends with NULL. */
@@ -22,3 +22,21 @@ void commit_text_oid(const GString *text, char ret_oid[GIT_OID_LEN + 1]);
 
 /* `texts` is GString.  To write what is there already is no matter. */
 bool commits_write(GitRepo *repo, const GPtrArray *texts, GError **error);
+
+/* ---- objects of any kind ---- */
+
+/* The numbers are those in packs. */
+typedef enum ObjectKind { OBJECT_COMMIT = 1, OBJECT_TREE = 2, OBJECT_BLOB = 3 } ObjectKind;
+
+typedef struct NewObject {
+    ObjectKind kind;
+    GString *bytes;
+    char oid[GIT_OID_LEN + 1];
+} NewObject;
+
+NewObject *new_object_make(ObjectKind kind, GString *bytes); /* takes `bytes` */
+void new_object_free(NewObject *object);
+
+/* `objects` is NewObject.  git looks at each as it does at what is pushed, and all that they name has to be
+ * there: ERR_INVALID with what it says. */
+bool objects_write(GitRepo *repo, const GPtrArray *objects, GError **error);

@@ -231,6 +231,12 @@ forge_pushed(Forge *forge, Repo *repo, const ForgePush *push)
 }
 
 void
+forge_pushed_then(Forge *forge, Repo *repo, const ForgePush *push, DbDone done, void *data)
+{
+    forge_push_all(forge, repo, push, 1, done, data);
+}
+
+void
 forge_on_push(Forge *forge, const ForgePushListener *listener)
 {
     g_assert(forge->push_listeners->len < PUSH_LISTENERS_MAX);

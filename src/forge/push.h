@@ -23,6 +23,8 @@ typedef struct ForgePush {
 /* On the loop, after a ref has moved: by a push, a merge, the API.  The first thing that happens is
  * that the row is written; listeners hear of it behind that.  To say the same twice is no matter. */
 void forge_pushed(Forge *forge, Repo *repo, const ForgePush *push);
+/* The same for who waits until it is on the disk. */
+void forge_pushed_then(Forge *forge, Repo *repo, const ForgePush *push, DbDone done, void *data);
 
 typedef struct ForgePushListener {
     /* In the transaction that writes the row, in the writer's thread; NULL: nothing. */

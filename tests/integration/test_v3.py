@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """GitHub's dialect below /api/v3: its frame, and the repository's side of it."""
 import base64
+import http.client
+import os
 import re
 
 import pytest
 
 from gitserver import Work, make_repo, url_of
+from harness import wait_until
 
 V3 = '/api/v3'
 
@@ -245,3 +248,183 @@ def test_page_far_behind(server, repo):
 def test_link_cannot_be_broken_out_of(server, repo):
     answer = get(server, f'{repo.at}/commits?per_page=1&x=%3E;rel="next",<http://evil>')
     assert set(links(answer)) == {'next'} and 'evil>' not in answer.headers['Link'].replace('evil%3E', '')
+
+
+# ---- refs ----
+
+def put(server, path, body, status=200, method='PUT', **more):
+    answer = ask(server, method, path, body=body, **more)
+    assert answer.status == status, answer
+    return answer.json if answer.body else None
+
+
+def moves(server, since, **more):
+    return [(e['kind'], e['data']['name'], e['actor']) for e in server.events(after=since, **more)
+            if e['kind'] in ('branch.created', 'branch.removed', 'commit.pushed')]
+
+
+def test_refs(server, repo):
+    one = get(server, f'{repo.at}/git/ref/heads%2Fmain').json
+    assert one['ref'] == 'refs/heads/main' and one['object']['type'] == 'commit'
+    assert one['object']['sha'] == repo.head('v1^{commit}')
+    tag = get(server, f'{repo.at}/git/ref/tags/v1').json
+    assert tag['object'] == {**tag['object'], 'type': 'tag', 'sha': repo.head('v1')}
+    names = [r['ref'] for r in get(server, f'{repo.at}/git/matching-refs/heads/f').json]
+    assert names == ['refs/heads/feature/one.two']
+    assert get(server, f'{repo.at}/git/matching-refs/heads/none').json == []
+    assert 'refs/tags/v1' in [r['ref'] for r in get(server, f'{repo.at}/git/refs').json]
+    for name in ('heads/none', 'heads', 'heads/feature', 'mai%FFn', 'heads/ma*n', 'heads/main%20', 'pull/1/head'):
+        get(server, f'{repo.at}/git/ref/{name}', 404)
+
+
+def test_ref_life(server, repo):
+    at, base, tip = f'{repo.at}/git/refs', repo.head('v1^{commit}'), repo.head()
+    actor = 'key:' + server.get('/api/v1/keys')['keys'][0]['id']
+    since = server.last_seq()
+    made = put(server, at, {'ref': 'refs/heads/made/here', 'sha': base}, 201, 'POST')
+    assert made['ref'] == 'refs/heads/made/here' and made['object']['sha'] == base
+    again = put(server, at, {'ref': 'refs/heads/made/here', 'sha': base}, 422, 'POST')
+    assert again['message'] == 'Validation Failed' and 'Reference already exists' in again['errors'][0]['message']
+    put(server, at, {'ref': 'refs/heads/MADE/here', 'sha': base}, 422, 'POST')
+    assert put(server, f'{at}/heads/made/here', {'sha': tip}, 200, 'PATCH')['object']['sha'] == tip
+    back = put(server, f'{at}/heads%2Fmade%2Fhere', {'sha': base}, 422, 'PATCH')
+    assert 'not a fast forward' in back['errors'][0]['message']
+    put(server, f'{at}/heads/made/here', {'sha': base, 'force': True}, 200, 'PATCH')
+    assert repo.remote_refs()['refs/heads/made/here'] == base
+    put(server, f'{at}/heads/made/here', b'', 204, 'DELETE')
+    assert 'refs/heads/made/here' not in repo.remote_refs()
+    assert 'does not exist' in put(server, f'{at}/heads/made/here', b'', 422, 'DELETE')['errors'][0]['message']
+    put(server, f'{at}/heads/made/here', {'sha': tip}, 422, 'PATCH')
+    put(server, at, {'ref': 'refs/tags/v2', 'sha': repo.head('v1')}, 201, 'POST')
+    assert [(kind, name) for kind, name, _ in moves(server, since)] == [
+        ('branch.created', 'made/here'), ('commit.pushed', 'made/here'), ('commit.pushed', 'made/here'),
+        ('branch.removed', 'made/here'), ('commit.pushed', 'v2')]
+    assert {who for _, _, who in moves(server, since)} == {actor}
+
+
+@pytest.mark.parametrize('body, field', [
+    ({'sha': 'a' * 40}, 'ref'),
+    ({'ref': 'refs/heads/x'}, 'sha'),
+    ({'ref': 'refs/heads/x', 'sha': 'abc'}, 'sha'),
+    ({'ref': 7, 'sha': 'a' * 40}, 'ref'),
+    ({'ref': 'refs/heads/x', 'sha': 'a' * 40}, None),
+    ({'ref': 'heads/x', 'sha': 'TIP'}, None),
+    ({'ref': 'refs/pull/1/head', 'sha': 'TIP'}, None),
+    ({'ref': 'refs/heads/../x', 'sha': 'TIP'}, None),
+    ({'ref': 'refs/heads/x y', 'sha': 'TIP'}, None),
+    ({'ref': 'refs/heads/-x', 'sha': 'TIP'}, None),
+    ({'ref': 'refs/heads/x.lock', 'sha': 'TIP'}, None),
+    ({'ref': 'refs/heads/é', 'sha': 'TIP'}, None),
+    ({'ref': 'refs/heads/x\n', 'sha': 'TIP'}, None),
+    ({'ref': 'refs/heads/HEAD', 'sha': 'TIP'}, None),
+    ({'ref': 'refs/heads/x', 'sha': 'TREE'}, None),
+    ({'ref': 'refs/heads/x', 'sha': '0' * 40}, None),
+])
+def test_refs_that_cannot_be(server, repo, body, field):
+    known = {'TIP': repo.head(), 'TREE': repo.head('HEAD^{tree}')}
+    body = {**body, **({'sha': known[body['sha']]} if body.get('sha') in known else {})}
+    before = repo.remote_refs()
+    error = put(server, f'{repo.at}/git/refs', body, 422, 'POST')
+    assert error['errors'][0].get('field') == field
+    assert repo.remote_refs() == before
+
+
+def test_protected_refs(server, repo):
+    """As for pushes: an admin moves it forward, nobody moves it back or removes it."""
+    path, _ = make_repo(server, 'guarded', first_commit=True)
+    at = '/repos/coop/guarded'
+    key = server.make_key('read,box')['key']
+    first = get(server, f'{at}/git/ref/heads/main').json['object']['sha']
+    body = {'message': 'feat: x', 'content': base64.b64encode(b'x').decode()}
+    assert 'protected' in put(server, f'{at}/contents/x', body, 403, key=key)['message']
+    second = put(server, f'{at}/contents/x', body, 201)['commit']['sha']
+    put(server, f'{at}/git/refs/heads/main', {'sha': second}, 403, 'PATCH', key=key)
+    put(server, f'{at}/git/refs/heads/main', {'sha': first, 'force': True}, 422, 'PATCH')
+    put(server, f'{at}/git/refs/heads/main', b'', 403, 'DELETE')
+    put(server, f'{at}/git/refs', {'ref': 'refs/heads/own', 'sha': first}, 201, 'POST', key=key)
+    put(server, f'{at}/contents/y', {**body, 'branch': 'own'}, 201, key=key)
+    reader = server.make_key('read')['key']
+    put(server, f'{at}/contents/z', {**body, 'branch': 'own'}, 403, key=reader)
+    put(server, f'{at}/git/refs', {'ref': 'refs/heads/z', 'sha': first}, 403, 'POST', key=reader)
+    put(server, f'{at}/git/refs/heads/own', b'', 403, 'DELETE', key=reader)
+
+
+# ---- writing files ----
+
+def coded(bytes_):
+    return base64.b64encode(bytes_).decode()
+
+
+def test_files_are_written(server, repo, tmp_path):
+    path, _ = make_repo(server, 'written')
+    at = '/repos/coop/written'
+    since = server.last_seq()
+    first = put(server, f'{at}/contents/docs/deep%2Fa.md', {'message': 'docs: first', 'content': coded(b'one\n')}, 201)
+    assert first['content']['path'] == 'docs/deep/a.md' and first['commit']['parents'] == []
+    sha = first['content']['sha']
+    second = put(server, f'{at}/contents/docs/deep/a.md', {
+        'message': 'docs: second', 'content': coded(b'two\n'), 'sha': sha, 'branch': 'main',
+        'committer': {'name': 'Bob <x>\n', 'email': 'bob@example.org', 'date': '2024-02-03T04:05:06+01:00'}})
+    assert second['commit']['parents'][0]['sha'] == first['commit']['sha']
+    assert second['commit']['author'] == {'name': 'Bob x', 'email': 'bob@example.org', 'date': '2024-02-03T03:05:06Z'}
+    put(server, f'{at}/contents/docs/b', {'message': 'docs: b', 'content': coded(bytes(range(256)))}, 201)
+    for sha_, status in ((sha, 409), (None, 422)):
+        body = {'message': 'docs: stale', 'content': coded(b'x'), **({'sha': sha_} if sha_ else {})}
+        put(server, f'{at}/contents/docs/deep/a.md', body, status)
+    clone = Work(tmp_path / 'clone', url_of(server, path)).clone()
+    assert (clone.folder / 'docs/deep/a.md').read_bytes() == b'two\n'
+    assert (clone.folder / 'docs/b').read_bytes() == bytes(range(256))
+    clone.git('fsck', '--strict')
+    gone = put(server, f'{at}/contents/docs/deep/a.md',
+               {'message': 'docs: gone', 'sha': second['content']['sha']}, 200, 'DELETE')
+    assert gone['content'] is None
+    assert [e['path'] for e in get(server, f'{at}/git/trees/main?recursive=1').json['tree']] == ['docs', 'docs/b']
+    put(server, f'{at}/contents/docs/deep/a.md', {'message': 'docs: gone', 'sha': sha}, 404, 'DELETE')
+    assert [name for _, name, _ in moves(server, since)] == ['main'] * 4
+    clone.git('pull', '-q', 'origin', 'main')
+    clone.git('fsck', '--strict')
+
+
+def test_order_in_trees(server):
+    """git compares a folder's name with a slash behind it: a wrong order is a broken tree."""
+    make_repo(server, 'ordered')
+    for n, name in enumerate(['a/x', 'a.b', 'a-b', 'a0', 'A', 'ab/c', 'ab.c', 'a/b']):
+        put(server, f'/repos/coop/ordered/contents/{name}', {'message': f'feat: {n}', 'content': coded(b'%d' % n)}, 201)
+    tree = [e['path'] for e in get(server, '/repos/coop/ordered/git/trees/main').json['tree']]
+    assert tree == ['A', 'a-b', 'a.b', 'a', 'a0', 'ab.c', 'ab']
+
+
+@pytest.mark.parametrize('path, body, status', [
+    ('.git/config', {}, 422), ('x/.git/hooks/y', {}, 422), ('.GIT/x', {}, 422), ('git~1/x', {}, 422),
+    ('x%0Ay', {}, 422), ('..%2f..%2fx', {}, 400), ('x/../y', {}, 400), ('x//y', {}, 400), ('x%00y', {}, 400),
+    ('readme.md/x', {}, 422), ('src', {}, 422), ('/'.join(['d'] * 200), {}, 422),
+    ('x', {'content': '!!'}, 422), ('x', {'content': 7}, 422), ('x', {'content': None}, 422), ('x', {'message': ''}, 422),
+    ('x', {'branch': 'none'}, 404), ('x', {'branch': '../main'}, 422), ('x', {'branch': '-x'}, 422),
+    ('x', {'sha': 'a' * 40}, 409), ('x', {'author': 'Ann'}, 422), ('x', {'author': {'date': 'soon'}}, 422),
+])
+def test_files_that_cannot_be(server, repo, path, body, status):
+    before = repo.remote_refs()
+    put(server, f'{repo.at}/contents/{path}', {'message': 'feat: x', 'content': coded(b'x'), **body}, status)
+    assert repo.remote_refs() == before
+
+
+@pytest.mark.skipif(not os.environ.get('COOP_HAS_FAILPOINTS'), reason='built without failpoints')
+def test_killed_behind_the_move(make_server):
+    """The branch has moved and no row says so: the next start tells of it, once."""
+    server = make_server()
+    make_repo(server, 'cut')
+    at = '/repos/coop/cut/contents'
+    put(server, f'{at}/x', {'message': 'feat: x', 'content': coded(b'x')}, 201)
+    server.stop()
+    server.env['COOP_FAIL_AT'] = 'ref-moved:1'
+    server.start()
+    since = server.last_seq()
+    with pytest.raises((ConnectionError, http.client.HTTPException)):
+        put(server, f'{at}/y', {'message': 'feat: y', 'content': coded(b'y')}, 201)
+    server.wait_killed()
+    del server.env['COOP_FAIL_AT']
+    server.start()
+    wait_until(lambda: moves(server, since), 'the move is told of')
+    put(server, f'{at}/z', {'message': 'feat: z', 'content': coded(b'z')}, 201)
+    assert [(kind, name) for kind, name, _ in moves(server, since)] == [('commit.pushed', 'main')] * 2
+    assert [e['name'] for e in get(server, at).json] == ['x', 'y', 'z']

@@ -58,7 +58,9 @@ add_body(Json *object, const V3Place *place, const GitCommit *commit)
 {
     json_object_set_new(object, "author", person_json(&commit->author));
     json_object_set_new(object, "committer", person_json(&commit->committer));
-    json_object_set_new(object, "message", json_string(commit->message));
+    g_autofree char *message = g_strchomp(g_strdup(commit->message));
+
+    json_object_set_new(object, "message", json_string(message));
     json_object_set_new(object, "tree", link_json(place->api, NULL, "git/trees", commit->tree));
     json_object_set_new(object, "verification", verification_json(commit));
 }
