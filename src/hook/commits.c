@@ -11,9 +11,9 @@ enum {
     SHORT_OID = 12,
 };
 
-/* What is not in the repository yet, newest first: "OID\nMESSAGE" with NULs between them. */
+/* What is not in the repository yet, newest first: "OID PARENTS\nMESSAGE" with NULs between them. */
 static char *
-read_commits(const Push *push, size_t *ret_n)
+read_text(const Push *push, size_t *ret_n)
 {
     const char **argv = calloc(push->n + 12, sizeof *argv);
     char count[32];
@@ -25,9 +25,8 @@ read_commits(const Push *push, size_t *ret_n)
     argv[n++] = "git";
     argv[n++] = "log";
     argv[n++] = "-z";
-    argv[n++] = "--no-merges";
     argv[n++] = "--no-show-signature";
-    argv[n++] = "--format=%H%n%B";
+    argv[n++] = "--format=%H %P%n%B";
     argv[n++] = count;
     for (size_t i = 0; i < push->n; i++) {
         if (!is_zero(push->updates[i].new))
@@ -41,6 +40,99 @@ read_commits(const Push *push, size_t *ret_n)
     free(argv);
     return text;
 }
+
+/* ---- reading ---- */
+
+/* "refuse", "warn"; NULL: they are not looked at. */
+static const char *
+policy(void)
+{
+    const char *value = getenv(HOOK_MESSAGES);
+
+    return value != NULL &&
+                   (strcmp(value, HOOK_MESSAGES_REFUSE) == 0 || strcmp(value, HOOK_MESSAGES_WARN) == 0)
+               ? value
+               : NULL;
+}
+
+/* False: this is none, or not the whole of one. */
+static bool
+read_commit(char *record, const char *end, Commit *ret)
+{
+    char *line_end = strchr(record, '\n');
+
+    if (line_end == NULL || line_end - record <= OID_LEN || record[OID_LEN] != ' ' ||
+        record + strlen(record) == end)
+        return false;
+    record[OID_LEN] = *line_end = '\0';
+    *ret = (Commit){.oid = record, .parents = record + OID_LEN + 1, .message = line_end + 1};
+    ret->len = strlen(ret->message);
+    while (ret->len > 0 && ret->message[ret->len - 1] == '\n')
+        ret->len--;
+    return true;
+}
+
+bool
+commits_read(const Push *push, Commits *ret)
+{
+    size_t n;
+
+    if (policy() == NULL)
+        return true;
+    ret->text = read_text(push, &n);
+    if (ret->text == NULL)
+        return refuse("the commits cannot be read");
+    /* What was cut off at the bound has no NUL of git's behind it. */
+    const char *cut = n == TEXT_MAX ? ret->text + n : NULL;
+
+    for (char *record = ret->text; record < ret->text + n && ret->n < COMMITS_MAX;) {
+        char *next = record + strlen(record) + 1;
+
+        if (!read_commit(record, cut, &ret->all[ret->n]))
+            break;
+        ret->n++;
+        record = next;
+    }
+    return true;
+}
+
+/* ---- what they show ---- */
+
+static void
+reach(Commits *commits, const char *oid, Commit **todo, size_t *n)
+{
+    for (size_t i = 0; i < commits->n; i++) {
+        Commit *c = &commits->all[i];
+
+        if (!c->seen && strncmp(c->oid, oid, OID_LEN) == 0) {
+            c->seen = true;
+            todo[(*n)++] = c;
+        }
+    }
+}
+
+bool
+commits_lead(Commits *commits, const char *new, const char *old)
+{
+    Commit *todo[COMMITS_MAX];
+    size_t n = 0;
+
+    for (size_t i = 0; i < commits->n; i++)
+        commits->all[i].seen = false;
+    reach(commits, new, todo, &n);
+    while (n > 0) {
+        const char *parent = todo[--n]->parents;
+
+        for (; strlen(parent) >= OID_LEN; parent += OID_LEN + (parent[OID_LEN] == ' ')) {
+            if (strncmp(parent, old, OID_LEN) == 0)
+                return true;
+            reach(commits, parent, todo, &n);
+        }
+    }
+    return false;
+}
+
+/* ---- messages ---- */
 
 /* A repository may have types of its own: "feat fix docs". */
 static bool
@@ -73,57 +165,39 @@ judge(const char *message, size_t n)
 }
 
 static void
-say(const char *record, MessageRule rule, const char *message, size_t n)
+say(const Commit *commit, MessageRule rule)
 {
     char text[MESSAGE_PROBLEM_MAX];
 
-    message_explain(rule, message, n, text, sizeof text);
-    fprintf(stderr, "coop: commit %.*s: %s", SHORT_OID, record, text);
+    message_explain(rule, commit->message, commit->len, text, sizeof text);
+    fprintf(stderr, "coop: commit %.*s: %s", SHORT_OID, commit->oid, text);
 }
 
-/* How many are wrong. */
+/* Of merges nobody has written the message.  How many are wrong. */
 static size_t
-judge_all(const char *text, size_t n)
+judge_all(const Commits *commits)
 {
     size_t wrong = 0;
 
-    for (const char *record = text; record < text + n; record += strlen(record) + 1) {
-        const char *message = strchr(record, '\n');
-
-        if (message == NULL || record + strlen(record) == text + TEXT_MAX)
-            break;
-        message++;
-        size_t len = strlen(message);
-
-        while (len > 0 && message[len - 1] == '\n')
-            len--;
-        MessageRule rule = judge(message, len);
+    for (size_t i = 0; i < commits->n; i++) {
+        const Commit *c = &commits->all[i];
+        bool is_merge = strchr(c->parents, ' ') != NULL;
+        MessageRule rule = is_merge ? MESSAGE_OK : judge(c->message, c->len);
 
         if (rule != MESSAGE_OK && wrong++ < SAID_MAX)
-            say(record, rule, message, len);
+            say(c, rule);
     }
     return wrong;
 }
 
 bool
-commits_check(const Push *push)
+commits_check(const Commits *commits)
 {
-    const char *policy = getenv(HOOK_MESSAGES);
-    bool strict = policy != NULL && strcmp(policy, HOOK_MESSAGES_REFUSE) == 0;
-    size_t n;
+    size_t wrong = judge_all(commits);
 
-    if (!strict && (policy == NULL || strcmp(policy, HOOK_MESSAGES_WARN) != 0))
-        return true;
-    char *text = read_commits(push, &n);
-
-    if (text == NULL)
-        return refuse("the commits cannot be read");
-    size_t wrong = judge_all(text, n);
-
-    free(text);
     if (wrong == 0)
         return true;
-    if (strict)
+    if (strcmp(policy(), HOOK_MESSAGES_REFUSE) == 0)
         return refuse("%zu of the commits need another message: git rebase -i, or git commit --amend for the "
                       "newest; then push again",
                       wrong);

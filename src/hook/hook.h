@@ -36,7 +36,31 @@ int ask_code(const char *const argv[]);
 /* What it prints, up to `max` bytes and NUL-terminated behind them; NULL: it failed. */
 char *ask_text(const char *const argv[], size_t max, size_t *ret_n);
 
-/* ---- refs.c, commits.c: may it be? ---- */
+/* ---- commits.c: what a push brings ---- */
 
+/* One that the repository does not have yet; strings are in the text. */
+typedef struct Commit {
+    const char *oid;
+    const char *parents; /* with blanks between them */
+    const char *message;
+    size_t len;
+    bool seen;
+} Commit;
+
+/* The newest first; none where nobody looks at messages. */
+typedef struct Commits {
+    Commit all[COMMITS_MAX];
+    size_t n;
+    char *text;
+} Commits;
+
+bool commits_read(const Push *push, Commits *ret);
+/* True: `old` is an ancestor of `new`.  False: these alone do not show it. */
+bool commits_lead(Commits *commits, const char *new, const char *old);
+bool commits_check(const Commits *commits);
+
+/* ---- refs.c: may they be moved? ---- */
+
+/* Names and rights, which need nothing of what is pushed. */
 bool refs_check(const Push *push);
-bool commits_check(const Push *push);
+bool refs_check_moves(const Push *push, Commits *commits);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* coop-hook: git runs it as pre-receive before anything of a push has moved, and as post-receive with
- * what has.  The first refuses the push as a whole, the second tells the server. */
+ * what has.  The first refuses the push as a whole, the second tells the server.  As alternate-refs it
+ * names none. */
 #include <ctype.h>
 #include <errno.h>
 #include <poll.h>
@@ -126,6 +127,17 @@ tell(const Push *push)
     return ok;
 }
 
+static bool
+check(const Push *push)
+{
+    static Commits commits;
+    bool ok = refs_check(push) && commits_read(push, &commits) && refs_check_moves(push, &commits) &&
+              commits_check(&commits);
+
+    free(commits.text);
+    return ok;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -139,8 +151,10 @@ main(int argc, char **argv)
     if (strcmp(name, "post-receive") == 0)
         ok = read_push(&push) && tell(&push);
     else if (strcmp(name, "pre-receive") == 0)
-        ok = read_push(&push) && is_plain() && refs_check(&push) && commits_check(&push) &&
+        ok = read_push(&push) && is_plain() && check(&push) &&
              (has_server() || refuse("the server is gone; push again later"));
+    else if (strcmp(name, "alternate-refs") == 0)
+        ok = true;
     else
         ok = refuse("this is run by git, when something is pushed");
     free(push.updates);

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "hook/hook.h"
 
@@ -61,13 +66,26 @@ check_name(const Update *u)
         u->ref);
 }
 
-/* One that leads to another would move that one. */
+/* One that leads to another would move that one.  git keeps such a ref as a file "ref: NAME", or as a
+ * link, and in no other way: coop-git lets no repository say that it keeps its refs differently. */
 static bool
 check_plain(const Update *u)
 {
-    const char *argv[] = {"git", "symbolic-ref", "-q", u->ref, NULL};
+    static const char mark[] = "ref:";
+    char path[PATH_MAX], bytes[sizeof mark - 1];
+    const char *folder = getenv("GIT_DIR");
+    int n = snprintf(path, sizeof path, "%s/%s", folder != NULL ? folder : ".", u->ref);
+    int fd = n < (int)sizeof path ? open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) : -1;
 
-    return ask_code(argv) == 1 || refuse("%s is not a ref of its own", u->ref);
+    if (fd < 0)
+        return errno == ENOENT || errno == ENOTDIR || refuse("%s is not a ref of its own", u->ref);
+    ssize_t got = read(fd, bytes, sizeof bytes);
+    /* A folder that is left of other refs is none itself. */
+    bool plain = got < 0 ? errno == EISDIR
+                         : (size_t)got < sizeof bytes || memcmp(bytes, mark, sizeof bytes) != 0;
+
+    close(fd);
+    return plain || refuse("%s is not a ref of its own", u->ref);
 }
 
 /* ---- twins ---- */
@@ -140,29 +158,32 @@ is_protected(const char *ref)
 }
 
 static bool
-check_forward(const Update *u)
+check_forward(Commits *commits, const Update *u)
 {
     const char *argv[] = {"git", "merge-base", "--is-ancestor", u->old, u->new, NULL};
 
-    return ask_code(argv) == 0 ||
+    return commits_lead(commits, u->new, u->old) || ask_code(argv) == 0 ||
            refuse("%s is at %s, and %s does not contain that.  Fetch it, rebase or merge, and push again; "
                   "nothing was changed",
                   u->ref, u->old, u->new);
 }
 
 static bool
-check_move(const Update *u)
+is_move(const Update *u)
+{
+    return !is_zero(u->old) && !is_zero(u->new);
+}
+
+static bool
+check_rights(const Update *u)
 {
     bool guarded = is_protected(u->ref);
 
     if (is_zero(u->new))
         return (is_set(HOOK_DELETE) && !guarded && !is_zero(u->old)) ||
                refuse("%s may not be removed", u->ref);
-    if (is_zero(u->old))
-        return true;
-    if (guarded && !is_set(HOOK_ADVANCE))
-        return refuse("%s is protected: push a branch of your own and open a pull request", u->ref);
-    return (is_set(HOOK_FORCE) && !guarded) || check_forward(u);
+    return !is_move(u) || !guarded || is_set(HOOK_ADVANCE) ||
+           refuse("%s is protected: push a branch of your own and open a pull request", u->ref);
 }
 
 bool
@@ -171,8 +192,21 @@ refs_check(const Push *push)
     for (size_t i = 0; i < push->n; i++) {
         const Update *u = &push->updates[i];
 
-        if (!check_name(u) || !check_plain(u) || !check_move(u))
+        if (!check_name(u) || !check_plain(u) || !check_rights(u))
             return false;
     }
     return check_twins(push);
+}
+
+bool
+refs_check_moves(const Push *push, Commits *commits)
+{
+    for (size_t i = 0; i < push->n; i++) {
+        const Update *u = &push->updates[i];
+        bool anywhere = is_set(HOOK_FORCE) && !is_protected(u->ref);
+
+        if (is_move(u) && !anywhere && !check_forward(commits, u))
+            return false;
+    }
+    return true;
 }

@@ -121,6 +121,45 @@ def test_force_names_both(place):
     assert place.refs()['refs/heads/topic'] == other
 
 
+def chain(work, n, parents, message='feat: step'):
+    """The newest of n commits, one behind the other, which are like no others."""
+    for _ in range(n):
+        options = [word for parent in parents for word in ('-p', parent)]
+        parents = [work.git('commit-tree', *options, '-m', message, '-m', os.urandom(8).hex(), 'HEAD^{tree}').stdout.strip()]
+    return parents[0]
+
+
+def test_forward(place):
+    """What a protected branch is moved to contains where it was, however that is found out."""
+    work = place.work
+    side = chain(work, 2, [place.main])
+    first = chain(work, 2, [place.main])
+    work.push(f'{first}:topic')
+    work.push(f'{first}:main')  # nothing of it is new any more
+    merge = chain(work, 2, [side, first])
+    work.push(f'{merge}:main')  # by the second parent
+    assert place.refs()['refs/heads/main'] == merge
+    for other in (chain(work, 2, [side]), chain(work, 1, [side, first]), first):
+        run = work.push('-f', f'{other}:main', status=1)
+        assert 'Fetch it' in run.said and place.refs()['refs/heads/main'] == merge
+
+
+def test_forward_by_many(place):
+    """More commits than the hook reads."""
+    lines = [f'commit refs/heads/many\ncommitter A <a@example.org> {1700000000 + n} +0000\ndata 7\nfeat: x\n'
+             + (f'from {place.main}\n' if n == 0 else '') for n in range(600)]
+    subprocess.run(['git', 'fast-import', '--quiet'], cwd=place.work.folder, input=''.join(lines).encode(), check=True,
+                   env=environment(place.work.folder.parent))
+    place.work.push('many:main')
+    assert place.refs()['refs/heads/main'] == place.work.head('many')
+
+
+def test_merges_have_any_message(place):
+    merge = chain(place.work, 1, [place.next, place.main], 'Did things.')
+    assert 'taken all the same' not in place.work.push(f'{merge}:topic').said
+    assert 'taken all the same' in place.work.push(f"{chain(place.work, 1, [merge], 'Did things.')}:topic").said
+
+
 def test_delete(place):
     run = place.work.push(':main', status=1)
     assert 'main' in run.said and unchanged(place)
@@ -175,7 +214,28 @@ def test_symbolic_refs(place, target):
     assert place.refs() == before
 
 
+def test_ref_that_is_a_link(place):
+    (place.folder / 'refs/heads/alias').symlink_to('refs/heads/main')
+    before = place.refs()
+    answer = place.raw(push_body([(ZERO, place.next, 'refs/heads/alias')], place.pack(), 'report-status side-band-64k'))
+    assert b'not a ref of its own' in answer.body, answer
+    assert place.refs() == before
+
+
+def test_folder_where_refs_were(place):
+    (place.folder / 'refs/heads/was').mkdir()
+    place.work.push('HEAD:was')
+    assert place.refs()['refs/heads/was'] == place.next
+
+
 # ---- G6, G7: framing ----
+
+def test_push_of_nothing(place):
+    """As a client asks whether it may, before it sends much."""
+    answer = place.raw(b'0000')
+    assert (answer.status, answer.body) == (200, b'') and unchanged(place)
+    assert place.raw(b'zzzz').status == 502
+
 
 def test_what_is_offered(place):
     text = place.advert('git-receive-pack').body
