@@ -36,7 +36,6 @@ static const struct {
     {"core.fsmonitor", "false"},
     {"core.attributesFile", "/dev/null"},
     {"core.excludesFile", "/dev/null"},
-    {"core.alternateRefsCommand", "/bin/false"},
     {"core.alternateRefsPrefixes", "refs/none"},
     {"core.sshCommand", "/bin/false"},
     {"core.pager", "cat"},
@@ -107,6 +106,17 @@ put_protocols(Env *env, const GitCall *call)
     }
 }
 
+/* A push's own objects are apart until it is taken, and those of the repository are alternates.  Their refs
+ * are known: a program that says nothing is asked for them. */
+static void
+put_alternates(Env *env, const GitRepo *repo)
+{
+    g_autofree char *program = repo->hooks != NULL ? g_build_filename(repo->hooks, "alternate-refs", NULL)
+                                                   : g_strdup("/bin/false");
+
+    put_setting(env, "core.alternateRefsCommand", program);
+}
+
 char **
 git_call_env(const GitRepo *repo, const GitCall *call)
 {
@@ -119,6 +129,7 @@ git_call_env(const GitRepo *repo, const GitCall *call)
     for (size_t i = 0; i < G_N_ELEMENTS(settings); i++)
         put_setting(&env, settings[i].key, settings[i].value);
     put_setting(&env, "core.hooksPath", repo->hooks != NULL ? repo->hooks : "/dev/null");
+    put_alternates(&env, repo);
     put_setting(&env, "safe.directory", repo->path);
     put_protocols(&env, call);
     for (guint i = 0; call->settings != NULL && call->settings[i] != NULL; i++) {

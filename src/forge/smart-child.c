@@ -49,7 +49,7 @@ exchange_spawn(Exchange *x, ChildExitFunc on_end, GError **error)
     g_auto(GStrv) settings = smart_settings(&x->ask);
     g_auto(GStrv) more = smart_env(&x->ask);
     const GitCall call = {.access = smart_service_writes(x->ask.service) ? GIT_WRITE : GIT_READ,
-                          .args = GIT_ARGS("http-backend"),
+                          .args = smart_args(x->ask.service),
                           .env = (const char *const *)more,
                           .settings = (const char *const *)settings};
     g_auto(GStrv) argv = git_call_argv(repo_git(x->repo), &call, true);
@@ -96,7 +96,9 @@ on_held(const GError *error, void *data)
         exchange_refuse(x, 503, "git cannot be started");
         exchange_cut(x);
     }
-    let_begin(x);
+    if (x->ask.service != SMART_PUSH)
+        let_begin(x);
+    exchange_flush(x);
     exchange_settle(x);
 }
 
@@ -112,6 +114,10 @@ exchange_let_begin(Exchange *x)
         let_begin(x);
         return;
     }
+    /* receive-pack reads what it is to do before it starts anybody.  So it may come up beside the keeper's
+     * work, which takes longer, and is given its input behind that. */
+    if (x->ask.service == SMART_PUSH)
+        let_begin(x);
     x->holding = true;
     box_host_hold(boxes, child_pidfd(x->child), &limits, on_held, x);
 }

@@ -9,16 +9,50 @@ enum {
     UNPACK_LIMIT = 100, /* fewer objects become files of their own, more stay a pack */
 };
 
+/* For a push http-backend would start two programs more and do nothing else: it is not compressed, and the
+ * two heads of its answers are always the same. */
 static const struct {
-    const char *service, *method, *path, *query, *type;
+    const char *query, *type;         /* of the request */
+    const char *const *args;          /* of git */
+    const char *method, *path;        /* of CGI */
+    const char *answer_type, *begins; /* NULL: CGI says */
 } services[] = {
-    [SMART_ADVERTISE_FETCH] = {"git-upload-pack", "GET", "/info/refs", "service=git-upload-pack", NULL},
-    [SMART_ADVERTISE_PUSH] = {"git-receive-pack", "GET", "/info/refs", "service=git-receive-pack", NULL},
-    [SMART_FETCH] = {"git-upload-pack", "POST", "/git-upload-pack", NULL,
-                     "application/x-git-upload-pack-request"},
-    [SMART_PUSH] = {"git-receive-pack", "POST", "/git-receive-pack", NULL,
-                    "application/x-git-receive-pack-request"},
+    [SMART_ADVERTISE_FETCH] = {"service=git-upload-pack", NULL, GIT_ARGS("http-backend"), "GET",
+                               "/info/refs"},
+    [SMART_FETCH] = {NULL, "application/x-git-upload-pack-request", GIT_ARGS("http-backend"), "POST",
+                     "/git-upload-pack"},
+    [SMART_ADVERTISE_PUSH] = {.query = "service=git-receive-pack",
+                              .args = GIT_ARGS("receive-pack", "--http-backend-info-refs", "."),
+                              .answer_type = "application/x-git-receive-pack-advertisement",
+                              .begins = "001f# service=git-receive-pack\n0000"},
+    [SMART_PUSH] = {.type = "application/x-git-receive-pack-request",
+                    .args = GIT_ARGS("receive-pack", "--stateless-rpc", "."),
+                    .answer_type = "application/x-git-receive-pack-result",
+                    .begins = ""},
 };
+
+const char *const *
+smart_args(SmartService service)
+{
+    return services[service].args;
+}
+
+const char *
+smart_begins(SmartService service, SmartHead *ret_head)
+{
+    static const char *const never[] = {"Expires",       "Fri, 01 Jan 1980 00:00:00 GMT",
+                                        "Pragma",        "no-cache",
+                                        "Cache-Control", "no-cache, max-age=0, must-revalidate"};
+
+    if (services[service].answer_type == NULL)
+        return NULL;
+    *ret_head = (SmartHead){.status = 200,
+                            .type = g_strdup(services[service].answer_type),
+                            .headers = g_ptr_array_new_with_free_func(g_free)};
+    for (size_t i = 0; i < G_N_ELEMENTS(never); i++)
+        g_ptr_array_add(ret_head->headers, g_strdup(never[i]));
+    return services[service].begins;
+}
 
 bool
 smart_service_parse(const char *query, SmartService *ret_service)
@@ -119,7 +153,7 @@ smart_settings(const SmartAsk *ask)
 
     add(list, "http.getanyfile", "false");
     add(list, "http.uploadpack", smart_service_writes(ask->service) ? "false" : "true");
-    add(list, "http.receivepack", smart_service_writes(ask->service) ? "true" : "false");
+    add(list, "http.receivepack", "false");
     add(list, "uploadpack.hideRefs", "refs");
     add(list, "uploadpack.hideRefs", "!refs/heads");
     add(list, "uploadpack.hideRefs", "!refs/tags");
@@ -184,11 +218,9 @@ put_hook(GPtrArray *list, const SmartAsk *ask)
     }
 }
 
-char **
-smart_env(const SmartAsk *ask)
+static void
+put_cgi(GPtrArray *list, const SmartAsk *ask)
 {
-    GPtrArray *list = g_ptr_array_new();
-
     put(list, "GATEWAY_INTERFACE", "CGI/1.1");
     put(list, "SERVER_PROTOCOL", "HTTP/1.1");
     put(list, "GIT_PROJECT_ROOT", ask->root);
@@ -200,6 +232,17 @@ smart_env(const SmartAsk *ask)
     put(list, "HTTP_CONTENT_ENCODING", ask->encoding);
     put(list, "HTTP_GIT_PROTOCOL", ask->protocol);
     put(list, "REMOTE_USER", ask->actor);
+}
+
+char **
+smart_env(const SmartAsk *ask)
+{
+    GPtrArray *list = g_ptr_array_new();
+
+    if (smart_service_writes(ask->service))
+        put(list, "GIT_PROTOCOL", ask->protocol);
+    else
+        put_cgi(list, ask);
     if (ask->service == SMART_PUSH)
         put_hook(list, ask);
     g_ptr_array_add(list, NULL);

@@ -18,19 +18,12 @@
 enum {
     TO_CHILD_MAX = 4 * LOOP_READ_SIZE,
     TO_CHILD_FULL = 2 * LOOP_READ_SIZE, /* from here on the body waits */
-    ANSWER_MAX = SMART_HEAD_MAX + LOOP_READ_SIZE,
-    SAID_LOGGED = 400,
 };
-
-#define EXCHANGE_OF(member_ptr, member)                                                                      \
-    ((Exchange *)(void *)((char *)(member_ptr)-G_STRUCT_OFFSET(Exchange, member)))
 
 /* ---- pipes ---- */
 
-/* A pipe whose other end is closed is ready even when nothing is asked of it: it is in the loop only
- * while somebody waits for it. */
-static void
-watch(Exchange *x, LoopWatch *w, uint32_t events)
+void
+exchange_watch(Exchange *x, LoopWatch *w, uint32_t events)
 {
     g_autoptr(GError) error = NULL;
 
@@ -42,23 +35,23 @@ watch(Exchange *x, LoopWatch *w, uint32_t events)
     }
 }
 
-static void
-unwatch(Exchange *x, LoopWatch *w)
+void
+exchange_unwatch(Exchange *x, LoopWatch *w)
 {
     if (w->armed != 0)
         loop_remove(x->smart->loop, w);
 }
 
-static void
-close_pipe(Exchange *x, LoopWatch *w)
+void
+exchange_close_pipe(Exchange *x, LoopWatch *w)
 {
-    unwatch(x, w);
+    exchange_unwatch(x, w);
     if (w->fd >= 0)
         close(g_steal_fd(&w->fd));
 }
 
-static void
-note_progress(Exchange *x)
+void
+exchange_progress(Exchange *x)
 {
     if (!x->cut)
         loop_timer_set(x->smart->loop, &x->stall, SMART_STALL_MS);
@@ -81,7 +74,7 @@ exchange_cut(Exchange *x)
     if (x->cut)
         return;
     x->cut = true;
-    close_pipe(x, &x->out);
+    exchange_close_pipe(x, &x->out);
     loop_timer_cancel(x->smart->loop, &x->stall);
     loop_timer_set(x->smart->loop, &x->end, SMART_END_MS);
     /* git takes away what it has half received. */
@@ -95,10 +88,10 @@ exchange_close(Exchange *x)
 {
     signal_group(x, SIGKILL);
     g_clear_pointer(&x->child, child_free);
-    close_pipe(x, &x->in);
-    close_pipe(x, &x->out);
-    close_pipe(x, &x->err);
-    close_pipe(x, &x->report);
+    exchange_close_pipe(x, &x->in);
+    exchange_close_pipe(x, &x->out);
+    exchange_close_pipe(x, &x->err);
+    exchange_close_pipe(x, &x->report);
     loop_timer_cancel(x->smart->loop, &x->stall);
     loop_timer_cancel(x->smart->loop, &x->end);
     if (x->over != 0)
@@ -190,7 +183,7 @@ write_some(Exchange *x)
             continue;
         if (done < 0)
             return errno == EAGAIN;
-        note_progress(x);
+        exchange_progress(x);
         buf_skip(&x->to_child, (size_t)done);
         bytes = buf_peek(&x->to_child, &n);
     }
@@ -198,20 +191,30 @@ write_some(Exchange *x)
 }
 
 static void
-flush(Exchange *x)
+drop_input(Exchange *x)
 {
-    if (x->in.fd >= 0 && !write_some(x)) {
-        close_pipe(x, &x->in);
-        buf_clear(&x->to_child);
-        buf_init(&x->to_child, TO_CHILD_MAX);
+    buf_clear(&x->to_child);
+    buf_init(&x->to_child, TO_CHILD_MAX);
+}
+
+void
+exchange_flush(Exchange *x)
+{
+    if (x->holding)
+        return;
+    if (x->cut) {
+        drop_input(x);
+    } else if (x->in.fd >= 0 && !write_some(x)) {
+        exchange_close_pipe(x, &x->in);
+        drop_input(x);
     }
     if (buf_len(&x->to_child) > 0)
-        watch(x, &x->in, EPOLLOUT);
+        exchange_watch(x, &x->in, EPOLLOUT);
     else
-        unwatch(x, &x->in);
+        exchange_unwatch(x, &x->in);
     /* Half a push is none: its pipe stays open until the child is gone. */
-    if (buf_len(&x->to_child) == 0 && x->body_whole)
-        close_pipe(x, &x->in);
+    if (buf_len(&x->to_child) == 0 && x->body_whole && !x->cut)
+        exchange_close_pipe(x, &x->in);
     if (x->paused && buf_len(&x->to_child) < TO_CHILD_FULL) {
         x->paused = false;
         http_request_resume_body(x->request);
@@ -221,7 +224,7 @@ flush(Exchange *x)
 static void
 on_writable(LoopWatch *w, uint32_t events)
 {
-    flush(EXCHANGE_OF(w, in));
+    exchange_flush(EXCHANGE_OF(w, in));
 }
 
 static bool
@@ -236,7 +239,7 @@ take_body(void *ctx, const guint8 *bytes, size_t n)
         return true;
     }
     x->paused = false;
-    flush(x);
+    exchange_flush(x);
     x->paused = buf_len(&x->to_child) >= TO_CHILD_FULL;
     return !x->paused;
 }
@@ -250,7 +253,7 @@ end_body(void *ctx, const GError *error)
     x->body_whole = error == NULL;
     if (error == NULL) {
         FAILPOINT("push-received");
-        flush(x);
+        exchange_flush(x);
     } else {
         if (err_kind(error) == ERR_LIMIT)
             exchange_refuse(x, 413, "this is larger than may be sent at once");
@@ -260,126 +263,6 @@ end_body(void *ctx, const GError *error)
 }
 
 /* ---- from the child ---- */
-
-static HttpPull
-pull(void *ctx, Buf *out)
-{
-    Exchange *x = ctx;
-    size_t n;
-    const guint8 *first = buf_peek(&x->answer, &n);
-
-    if (x->cut)
-        return HTTP_PULL_FAIL;
-    if (n > 0) {
-        n = MIN(n, buf_room(out));
-        if (!buf_put(out, first, n))
-            return HTTP_PULL_FAIL;
-        buf_skip(&x->answer, n);
-        return HTTP_PULL_DATA;
-    }
-    guint8 *room = buf_reserve(out, LOOP_READ_SIZE);
-    ssize_t got = x->out.fd < 0 || room == NULL ? 0 : read(x->out.fd, room, LOOP_READ_SIZE);
-
-    if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
-        watch(x, &x->out, EPOLLIN);
-        return HTTP_PULL_WAIT;
-    }
-    if (got > 0) {
-        note_progress(x);
-        buf_grow(out, (size_t)got);
-        return HTTP_PULL_DATA;
-    }
-    close_pipe(x, &x->out);
-    if (got < 0)
-        return HTTP_PULL_FAIL;
-    /* Who has pushed finds the rows written when its answer ends. */
-    return x->report.fd >= 0 || x->telling ? HTTP_PULL_WAIT : HTTP_PULL_END;
-}
-
-static void
-on_closed(void *ctx)
-{
-    Exchange *x = ctx;
-
-    x->answer_over = true;
-    exchange_settle(x);
-}
-
-static void
-begin_answer(Exchange *x, size_t head_n)
-{
-    static const HttpSource source = {.pull = pull, .closed = on_closed};
-    g_auto(SmartHead) head = {0};
-    g_autoptr(GError) error = NULL;
-    size_t n;
-    const guint8 *bytes = buf_peek(&x->answer, &n);
-
-    if (!smart_head_parse(bytes, head_n, &head, &error)) {
-        log_warn("forge", "git answered nonsense", log_gerror(error));
-        exchange_refuse(x, 502, "git gave no answer");
-        exchange_cut(x);
-        return;
-    }
-    buf_skip(&x->answer, head_n);
-    for (guint i = 0; i + 1 < head.headers->len; i += 2)
-        http_response_header(x->request, head.headers->pdata[i], head.headers->pdata[i + 1]);
-    x->answered = true;
-    http_respond_stream(x->request, head.status, head.type, -1, &source, x);
-}
-
-static void
-log_said(Exchange *x, const char *message)
-{
-    size_t n;
-    const guint8 *bytes = buf_peek(&x->said, &n);
-    g_autofree char *text = g_utf8_make_valid((const char *)bytes, (gssize)MIN(n, (size_t)SAID_LOGGED));
-
-    log_warn("forge", message, log_str("actor", x->actor), log_str("said", g_strstrip(text)));
-}
-
-/* Only before the answer has begun: behind that it is read when there is room for it. */
-static void
-read_head(Exchange *x)
-{
-    guint8 *room = buf_reserve(&x->answer, SMART_HEAD_MAX);
-    ssize_t got = room != NULL ? read(x->out.fd, room, SMART_HEAD_MAX) : 0;
-    size_t n;
-
-    if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
-        watch(x, &x->out, EPOLLIN);
-        return;
-    }
-    if (got > 0) {
-        note_progress(x);
-        buf_grow(&x->answer, (size_t)got);
-    }
-    const guint8 *bytes = buf_peek(&x->answer, &n);
-    size_t head_n = smart_head_length(bytes, n);
-
-    if (head_n > 0) {
-        begin_answer(x, head_n);
-    } else if (got <= 0) {
-        log_said(x, "git gave no answer");
-        exchange_refuse(x, 502, "git gave no answer");
-        exchange_cut(x);
-    } else {
-        watch(x, &x->out, EPOLLIN);
-    }
-}
-
-static void
-on_readable(LoopWatch *w, uint32_t events)
-{
-    Exchange *x = EXCHANGE_OF(w, out);
-
-    unwatch(x, w);
-    if (x->answered) {
-        http_request_wake(x->request);
-        return;
-    }
-    read_head(x);
-    exchange_settle(x);
-}
 
 /* Whatever is longer than the buffer is read and dropped. */
 static bool
@@ -400,7 +283,7 @@ on_said(LoopWatch *w, uint32_t events)
 
     if (drain(w, &x->said))
         return;
-    close_pipe(x, w);
+    exchange_close_pipe(x, w);
     exchange_settle(x);
 }
 
@@ -411,7 +294,7 @@ on_report(LoopWatch *w, uint32_t events)
 
     if (drain(w, &x->moved))
         return;
-    close_pipe(x, w);
+    exchange_close_pipe(x, w);
     smart_tell(x);
     exchange_told(x);
 }
@@ -430,10 +313,12 @@ on_child_exit(Child *child, ChildExit how, void *data)
     Exchange *x = data;
 
     g_clear_pointer(&x->child, child_free);
+    x->code = how.signalled ? -1 : how.value;
     /* Whoever it started has until then to take away what it has half received. */
     loop_timer_set(x->smart->loop, &x->end, SMART_END_MS);
     if (how.signalled && !x->cut)
-        log_said(x, "git was killed");
+        exchange_log_said(x, "git was killed");
+    exchange_reaped(x);
     exchange_settle(x);
 }
 
@@ -455,11 +340,10 @@ exchange_start(Exchange *x)
     g_autoptr(GError) error = NULL;
 
     buf_init(&x->to_child, TO_CHILD_MAX);
-    buf_init(&x->answer, ANSWER_MAX);
     buf_init(&x->said, GIT_ERROR_MAX);
     buf_init(&x->moved, HOOK_REPORT_MAX);
     x->in.ready = on_writable;
-    x->out.ready = on_readable;
+    exchange_answer_init(x);
     x->err.ready = on_said;
     x->report.ready = on_report;
     x->stall.expired = on_stall;
@@ -474,12 +358,12 @@ exchange_start(Exchange *x)
     http_request_on_gone(x->request, on_gone, x);
     loop_timer_set(x->smart->loop, &x->stall, SMART_STALL_MS);
     loop_timer_set(x->smart->loop, &x->end, SMART_TIME_MS);
-    watch(x, &x->out, EPOLLIN);
-    watch(x, &x->err, EPOLLIN);
-    watch(x, &x->report, EPOLLIN);
+    exchange_watch(x, &x->out, EPOLLIN);
+    exchange_watch(x, &x->err, EPOLLIN);
+    exchange_watch(x, &x->report, EPOLLIN);
     exchange_let_begin(x);
     if (http_request_has_body(x->request))
         read_body(x);
     else
-        close_pipe(x, &x->in);
+        exchange_close_pipe(x, &x->in);
 }

@@ -33,8 +33,10 @@ typedef struct SmartAsk {
 
 /* "name=value" of git's configuration. */
 char **smart_settings(const SmartAsk *ask);
-/* CGI's variables and those of the hook (hook/hook.h). */
+/* CGI's variables of a fetch, the hook's of a push (wire/hook.h). */
 char **smart_env(const SmartAsk *ask);
+/* Of git. */
+const char *const *smart_args(SmartService service);
 
 /* What a request may say of itself; false: `*ret_status` and the error say why not. */
 bool smart_read_headers(HttpRequest *request, SmartAsk *ask, int *ret_status, GError **error);
@@ -54,6 +56,8 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(SmartHead, smart_head_clear)
 /* How long the head at the start of `bytes` is, with the empty line; 0: it has not ended. */
 size_t smart_head_length(const guint8 *bytes, size_t n);
 bool smart_head_parse(const guint8 *bytes, size_t n, SmartHead *ret_head, GError **error);
+/* Where the child says no head: that of its answer, and what comes before it; NULL: it says one. */
+const char *smart_begins(SmartService service, SmartHead *ret_head);
 
 /* ---- smart-exchange.c: one request and its child ----
  *
@@ -81,6 +85,8 @@ struct Exchange {
     bool body_whole;      /* and everything came */
     bool paused;          /* the body waits for the child */
     bool answered;
+    bool silent;      /* its output ended before it began */
+    int code;         /* of the child that was reaped; -1: a signal */
     bool answer_over; /* nobody pulls any more */
     bool reading;     /* the settings */
     bool holding;     /* the keeper is asked for a group */
@@ -89,16 +95,35 @@ struct Exchange {
     guint over; /* source: it will be freed */
 };
 
+#define EXCHANGE_OF(member_ptr, member)                                                                      \
+    ((Exchange *)(void *)((char *)(member_ptr)-G_STRUCT_OFFSET(Exchange, member)))
+
 /* ---- smart-child.c ---- */
 
 /* The child with its pipes; it waits. */
 bool exchange_spawn(Exchange *x, ChildExitFunc on_end, GError **error);
-/* In a group with limits, where there is a keeper. */
+/* In a group with limits, where there is a keeper.  Of a push nothing reaches it before it is there. */
 void exchange_let_begin(Exchange *x);
+
+/* ---- smart-answer.c: from the child to the client ---- */
+
+void exchange_answer_init(Exchange *x);
+/* The child was reaped. */
+void exchange_reaped(Exchange *x);
+/* What it said on standard error, into the log. */
+void exchange_log_said(const Exchange *x, const char *message);
 
 /* ---- smart-exchange.c ---- */
 
+/* A pipe whose other end is closed is ready even when nothing is asked of it: it is in the loop only
+ * while somebody waits for it. */
+void exchange_watch(Exchange *x, LoopWatch *w, uint32_t events);
+void exchange_unwatch(Exchange *x, LoopWatch *w);
+void exchange_close_pipe(Exchange *x, LoopWatch *w);
+void exchange_progress(Exchange *x);
 void exchange_start(Exchange *x);
+/* What has come for the child goes on to it, once it is in its group. */
+void exchange_flush(Exchange *x);
 /* The child is asked to end, and made to SMART_END_MS later; it goes on without its client. */
 void exchange_cut(Exchange *x);
 /* Answers where nothing has been said yet. */

@@ -94,6 +94,14 @@ def test_rows_are_written_when_the_push_returns(server, tmp_path):
         assert moves(server)[-1][3] == oid
 
 
+def test_nothing_is_said_about_a_good_push(server, tmp_path):
+    path, _ = make_repo(server, 'quiet')
+    w = Work(tmp_path / 'w', url_of(server, path)).init()
+    for name in ('main', 'topic'):
+        w.commit(name)
+        assert 'remote:' not in w.push(f'HEAD:{name}').said
+
+
 def test_deleted_branch(server, tmp_path):
     path, repo = make_repo(server, 'less')
     w = Work(tmp_path / 'w', url_of(server, path)).init()

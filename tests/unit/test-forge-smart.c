@@ -109,7 +109,7 @@ test_box(void)
 
     g_assert_true(has(env, "COOP_PUSH_PROTECTED=refs/heads/main\n"));
     g_assert_true(has(env, "COOP_PUSH_REF=refs/heads/task-1") && has(env, "COOP_PUSH_MESSAGES=refuse"));
-    g_assert_true(has(env, "PATH_INFO=/git-receive-pack") && has(env, "GIT_PROJECT_ROOT=/x"));
+    g_assert_false(has(env, "GIT_HTTP_EXPORT_ALL=1"));
     g_assert_false(has(env, "COOP_PUSH_FORCE=1") || has(env, "COOP_PUSH_DELETE=1") ||
                    has(env, "COOP_PUSH_ADVANCE=1"));
     g_assert_true(has(set, "receive.hideRefs=refs") && has(set, "receive.hideRefs=!refs/heads/task-1"));
@@ -153,7 +153,32 @@ test_fetch(void)
     for (char **line = env; *line != NULL; line++)
         g_assert_false(g_str_has_prefix(*line, "COOP_"));
     g_assert_true(has(env, "HTTP_GIT_PROTOCOL=version=2") && has(env, "HTTP_CONTENT_ENCODING=gzip"));
+    g_assert_true(has(env, "PATH_INFO=/git-upload-pack") && has(env, "GIT_PROJECT_ROOT=/x"));
     g_assert_true(has(set, "http.receivepack=false") && has(set, "uploadpack.hideRefs=refs"));
+}
+
+/* Fetches are CGI and say it themselves. */
+static void
+test_begins(void)
+{
+    static const struct {
+        SmartService service;
+        const char *begins, *type, *command;
+    } cases[] = {
+        {SMART_ADVERTISE_FETCH, NULL, NULL, "http-backend"},
+        {SMART_FETCH, NULL, NULL, "http-backend"},
+        {SMART_ADVERTISE_PUSH, "001f# service=git-receive-pack\n0000",
+         "application/x-git-receive-pack-advertisement", "receive-pack"},
+        {SMART_PUSH, "", "application/x-git-receive-pack-result", "receive-pack"},
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_auto(SmartHead) head = {0};
+
+        g_assert_cmpstr(smart_begins(cases[i].service, &head), ==, cases[i].begins);
+        g_assert_cmpstr(head.type, ==, cases[i].type);
+        g_assert_cmpstr(smart_args(cases[i].service)[0], ==, cases[i].command);
+    }
 }
 
 int
@@ -166,5 +191,6 @@ main(int argc, char **argv)
     g_test_add_func("/smart/box", test_box);
     g_test_add_func("/smart/person", test_person);
     g_test_add_func("/smart/fetch", test_fetch);
+    g_test_add_func("/smart/begins", test_begins);
     return g_test_run();
 }
