@@ -26,7 +26,7 @@ def test_result_file(tmp_path):
     assert done.returncode == 0, done.stderr
     result = json.loads((tmp_path / 'out' / 'sample.json').read_text())
     assert result['values']['n'] == 3
-    assert result['machine'].keys() == {'kernel', 'cpu', 'cores', 'date'}
+    assert result['machine'].keys() == {'kernel', 'cpu', 'cores', 'load', 'date'}
     assert result['checks'] == [{'what': 'x', 'value': 1, 'limit': 2, 'ok': True}]
 
 
