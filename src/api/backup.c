@@ -16,6 +16,7 @@
 #include "base/err.h"
 #include "base/failpoint.h"
 #include "base/log.h"
+#include "base/path.h"
 #include "http/file.h"
 #include "store/archive.h"
 
@@ -55,16 +56,13 @@ transfer_free(Transfer *t)
     g_free(t);
 }
 
-/* O_TMPFILE is not known to every file system. */
 static bool
 open_nameless(Transfer *t, GError **error)
 {
-    g_autofree char *path = g_build_filename(t->call->api->home, "tmp", "archive-XXXXXX", NULL);
+    g_autofree char *folder = g_build_filename(t->call->api->home, "tmp", NULL);
 
-    t->fd = mkostemp(path, O_CLOEXEC);
-    if (t->fd < 0)
-        return err_errno(error, "create a temporary file");
-    return unlink(path) == 0 || err_errno(error, "unlink a temporary file");
+    t->fd = path_open_nameless(folder, error);
+    return t->fd >= 0;
 }
 
 static bool
@@ -232,6 +230,8 @@ on_forge_loaded(void *data, const GError *error)
     }
     if (t->call->api->checks != NULL)
         checks_start(t->call->api->checks);
+    if (t->call->api->hooks != NULL)
+        hooks_start(t->call->api->hooks);
     db_write(t->call->api->db, write_restored, on_recorded, t, NULL);
 }
 

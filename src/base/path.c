@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -116,4 +117,22 @@ path_write_atomic(const char *path, const void *data, size_t len, mode_t mode, G
         return false;
     }
     return sync_parent(path, error);
+}
+
+int
+path_open_nameless(const char *folder, GError **error)
+{
+    g_autofree char *path = g_build_filename(folder, "nameless-XXXXXX", NULL);
+    int fd = mkostemp(path, O_CLOEXEC);
+
+    if (fd < 0) {
+        err_errno(error, "create a temporary file");
+        return -1;
+    }
+    if (unlink(path) < 0) {
+        err_errno(error, "unlink a temporary file");
+        close(fd);
+        return -1;
+    }
+    return fd;
 }

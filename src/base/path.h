@@ -20,3 +20,7 @@ bool path_make_private_dir(const char *path, mode_t mode, GError **error);
 /* Whole-file write that a crash cannot tear: temporary file, fsync, rename, fsync of the
  * folder. */
 bool path_write_atomic(const char *path, const void *data, size_t len, mode_t mode, GError **error);
+
+/* A file in `folder` that has no name any more, to read and write; -1: error.  O_TMPFILE is not known to
+ * every file system. */
+int path_open_nameless(const char *folder, GError **error);
