@@ -15,6 +15,7 @@
 #include "forge/check-private.h"
 #include "forge/forge-private.h"
 #include "forge/hook-private.h"
+#include "forge/label-private.h"
 #include "forge/pull-private.h"
 #include "forge/review-private.h"
 #include "forge/thread-private.h"
@@ -71,6 +72,8 @@ load_object(RowJob *job, const Json *data, GError **error)
         return check_run_load(job, id, error);
     if ((id = row_int(data, "status_id")) > 0)
         return status_load(job, id, error);
+    if (row_text(data, "label") != NULL)
+        return label_load(job, row_text(data, "label"), error);
     err_set(error, ERR_NOT_FOUND, "the event is about itself");
     return NULL;
 }
@@ -374,6 +377,8 @@ hooks_start(Hooks *hooks)
 {
     Beginning *b = g_new0(Beginning, 1);
 
+    /* What it had read is of another log, where a backup was restored. */
+    g_clear_pointer(&hooks->cursor, event_cursor_free);
     *b = (Beginning){hooks_ref(hooks), event_log_last_seq(hooks->spec.forge->spec.events),
                      g_ptr_array_new_with_free_func(g_free)};
     db_read(hooks->spec.forge->spec.db, read_place, on_place, b, beginning_free);

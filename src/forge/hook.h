@@ -61,7 +61,7 @@ typedef struct HooksSpec {
     void *ctx;
 } HooksSpec;
 Hooks *hooks_new(const HooksSpec *spec);
-void hooks_start(Hooks *hooks); /* after forge_load() */
+void hooks_start(Hooks *hooks); /* after forge_load(), each time */
 void hooks_free(Hooks *hooks);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Hooks, hooks_free)
 

@@ -22,8 +22,8 @@ label_dup_folded(const char *name)
     return g_utf8_strdown(name, -1);
 }
 
-static Json *
-find(RowJob *job, const char *name, GError **error)
+Json *
+label_load(RowJob *job, const char *name, GError **error)
 {
     g_autofree char *folded = NULL;
 
@@ -135,7 +135,7 @@ static bool
 run_edit(RowJob *job, const void *data, Json **ret_value, GError **error)
 {
     const LabelEdit *edit = data;
-    g_autoptr(Json) label = find(job, edit->name, error);
+    g_autoptr(Json) label = label_load(job, edit->name, error);
 
     if (label == NULL)
         return false;
@@ -169,7 +169,7 @@ static bool
 find_or_create(RowJob *job, const char *name, gint64 *ret_id, GError **error)
 {
     g_autoptr(GError) missing = NULL;
-    g_autoptr(Json) label = find(job, name, &missing);
+    g_autoptr(Json) label = label_load(job, name, &missing);
 
     if (label == NULL && !g_error_matches(missing, ERR_DOMAIN, ERR_NOT_FOUND)) {
         g_propagate_error(error, g_steal_pointer(&missing));
@@ -184,7 +184,7 @@ find_or_create(RowJob *job, const char *name, gint64 *ret_id, GError **error)
 static bool
 take_off(RowJob *job, gint64 thread_id, const char *name, GError **error)
 {
-    g_autoptr(Json) label = find(job, name, error);
+    g_autoptr(Json) label = label_load(job, name, error);
 
     if (label == NULL || !db_exec(job->tx, "DELETE FROM thread_labels WHERE thread_id = ? AND label_id = ?",
                                   DB_ARGS(db_int(thread_id), db_int(row_int(label, "id"))), error))
@@ -234,7 +234,7 @@ typedef struct LabelAsk {
 static bool
 run_get(RowJob *job, const void *data, Json **ret_value, GError **error)
 {
-    *ret_value = find(job, ((const LabelAsk *)data)->name, error);
+    *ret_value = label_load(job, ((const LabelAsk *)data)->name, error);
     return *ret_value != NULL;
 }
 

@@ -115,7 +115,8 @@ look_begin(PullLook *look, const Json *pull)
     const char *from = row_text(pull, "from_oid");
     bool same_head = g_strcmp0(row_text(pull, "compared_head"), row_text(pull, "head_oid")) == 0;
 
-    *look = (PullLook){.files = row_int(pull, "changed_files"),
+    *look = (PullLook){.commits = row_int(pull, "commits"),
+                       .files = row_int(pull, "changed_files"),
                        .additions = row_int(pull, "additions"),
                        .deletions = row_int(pull, "deletions")};
     g_strlcpy(look->head_oid, row_text(pull, "head_oid"), sizeof look->head_oid);

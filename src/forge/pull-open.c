@@ -83,8 +83,10 @@ pull_look(GitRepo *git, PullLook *look, GError **error)
     look->behind = comparison.behind;
     look->conflicts = false;
     /* What was merged keeps the changes that it had. */
-    if (comparison.ahead > 0 || look->from_oid[0] == '\0')
+    if (comparison.ahead > 0 || look->from_oid[0] == '\0') {
+        look->commits = comparison.ahead;
         look_at_files(git, comparison.merge_base != NULL ? comparison.merge_base : look->base_oid, look);
+    }
     if (comparison.ahead == 0 || comparison.behind == 0)
         return true;
     g_autoptr(MergeResult) merged = merge_try(git, look->base_oid, look->head_oid, error);

@@ -9,6 +9,7 @@
 /* ERR_CONFLICT: it was merged, its branch is gone, or another one is open for the same branches.
  * Takes the tips as they are now. */
 bool pull_may_reopen(RowJob *job, const Json *pull, GError **error);
+bool pull_change_draft(RowJob *job, const PullDraft *draft, GError **error);
 bool pull_retarget(RowJob *job, const Json *pull, const char *base, GError **error);
 
 typedef struct PullLook PullLook;
@@ -23,6 +24,7 @@ struct PullLook {
     char from_oid[GIT_OID_LEN + 1]; /* its files are compared with this; "": not known yet */
     gint64 files;                   /* below 0: git could not tell, as with the next two */
     gint64 additions, deletions;
+    gint64 commits; /* as `ahead`; where that is 0, what it was */
 };
 /* Blocks.  The first two oids are given; from_oid too where it is known with what follows it, which is
  * then asked for only if it has changed. */

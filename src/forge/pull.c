@@ -200,31 +200,38 @@ pull_reviewers(Forge *forge, Repo *repo, const ThreadNames *names, ForgeJsonFunc
 
 /* ---- draft and ready ---- */
 
-static bool
-run_draft(RowJob *job, const void *data, Json **ret_value, GError **error)
+bool
+pull_change_draft(RowJob *job, const PullDraft *draft, GError **error)
 {
-    const PullDraft *draft = data;
     g_autoptr(Json) pull = thread_load(job, draft->number, "pull", error);
 
     if (pull == NULL || !thread_require_open(pull, error))
         return false;
-    if (row_is(pull, "draft") != draft->draft) {
-        const char *title = row_text(pull, "title");
+    if (row_is(pull, "draft") == draft->draft)
+        return true;
+    const char *title = row_text(pull, "title");
 
-        if (!draft->draft && g_str_has_prefix(title, wip) && title[strlen(wip)] != '\0')
-            title += strlen(wip);
-        if (!db_exec(job->tx, "UPDATE threads SET draft = ?, title = ?, updated_us = ? WHERE id = ?",
-                     DB_ARGS(db_int(draft->draft), db_text(title), db_int(row_later_us(job, pull)),
-                             db_int(row_int(pull, "id"))),
-                     error) ||
-            !thread_event(job, draft->draft ? "pr.updated" : "pr.ready", draft->actor, pull,
-                          draft->draft ? json_pack("{s:s}", "action", "converted_to_draft")
-                                       : json_pack("{s:s, s:s}", "title", title, "head_oid",
-                                                   row_text(pull, "head_oid")),
-                          error) ||
-            !check_suite_want(job, draft->number, draft->actor, error))
-            return false;
-    }
+    if (!draft->draft && g_str_has_prefix(title, wip) && title[strlen(wip)] != '\0')
+        title += strlen(wip);
+    return db_exec(job->tx, "UPDATE threads SET draft = ?, title = ?, updated_us = ? WHERE id = ?",
+                   DB_ARGS(db_int(draft->draft), db_text(title), db_int(row_later_us(job, pull)),
+                           db_int(row_int(pull, "id"))),
+                   error) &&
+           thread_event(job, draft->draft ? "pr.updated" : "pr.ready", draft->actor, pull,
+                        draft->draft
+                            ? json_pack("{s:s}", "action", "converted_to_draft")
+                            : json_pack("{s:s, s:s}", "title", title, "head_oid", row_text(pull, "head_oid")),
+                        error) &&
+           check_suite_want(job, draft->number, draft->actor, error);
+}
+
+static bool
+run_draft(RowJob *job, const void *data, Json **ret_value, GError **error)
+{
+    const PullDraft *draft = data;
+
+    if (!pull_change_draft(job, draft, error))
+        return false;
     *ret_value = thread_load(job, draft->number, "pull", error);
     return *ret_value != NULL;
 }
@@ -243,16 +250,17 @@ pull_set_draft(Forge *forge, Repo *repo, const PullDraft *draft, ForgeJsonFunc d
 bool
 pull_put_look(RowJob *job, gint64 number, const PullLook *look, GError **error)
 {
-    return db_exec(job->tx,
-                   "UPDATE threads SET compared_head = ?, compared_base = ?, ahead = ?, behind = ?, "
-                   "conflicts = ?, from_oid = ?, changed_files = ?, additions = ?, deletions = ? "
-                   "WHERE repository_id = ? AND number = ? AND head_oid = ? AND base_oid = ?",
-                   DB_ARGS(db_text(look->head_oid), db_text(look->base_oid), db_int(look->ahead),
-                           db_int(look->behind), db_int(look->conflicts),
-                           db_text(look->from_oid[0] != '\0' ? look->from_oid : NULL), db_int(look->files),
-                           db_int(look->additions), db_int(look->deletions), db_text(job->repository_id),
-                           db_int(number), db_text(look->head_oid), db_text(look->base_oid)),
-                   error);
+    return db_exec(
+        job->tx,
+        "UPDATE threads SET compared_head = ?, compared_base = ?, ahead = ?, behind = ?, "
+        "conflicts = ?, from_oid = ?, commits = ?, changed_files = ?, additions = ?, deletions = ? "
+        "WHERE repository_id = ? AND number = ? AND head_oid = ? AND base_oid = ?",
+        DB_ARGS(db_text(look->head_oid), db_text(look->base_oid), db_int(look->ahead), db_int(look->behind),
+                db_int(look->conflicts), db_text(look->from_oid[0] != '\0' ? look->from_oid : NULL),
+                db_int(look->commits), db_int(look->files), db_int(look->additions), db_int(look->deletions),
+                db_text(job->repository_id), db_int(number), db_text(look->head_oid),
+                db_text(look->base_oid)),
+        error);
 }
 
 bool

@@ -31,6 +31,7 @@ static const RowColumn columns[] = {
     {"behind", ROW_INT, "t.behind"},
     {"conflicts", ROW_BOOL, "t.conflicts"},
     {"from_oid", ROW_TEXT, "t.from_oid"},
+    {"commits", ROW_INT, "t.commits"},
     {"changed_files", ROW_INT, "t.changed_files"},
     {"additions", ROW_INT, "t.additions"},
     {"deletions", ROW_INT, "t.deletions"},

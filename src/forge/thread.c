@@ -165,6 +165,12 @@ edit_state(RowJob *job, const ThreadEdit *edit, const Json *thread, GError **err
 }
 
 static bool
+edit_draft(RowJob *job, const ThreadEdit *edit, GError **error)
+{
+    return pull_change_draft(job, &(PullDraft){edit->actor, edit->number, edit->draft == DRAFT_SET}, error);
+}
+
+static bool
 run_edit(RowJob *job, const void *data, Json **ret_value, GError **error)
 {
     const ThreadEdit *edit = data;
@@ -179,6 +185,7 @@ run_edit(RowJob *job, const void *data, Json **ret_value, GError **error)
         (edit->base != NULL && !pull_retarget(job, thread, edit->base, error)) ||
         (edit->labels != NULL && !labels_change(job, row_int(thread, "id"), LIST_SET, edit->labels, error)) ||
         (changes && !thread_touch(job, thread, error)) ||
+        (edit->draft != DRAFT_AS_IS && !edit_draft(job, edit, error)) ||
         (edit->state != NULL && !edit_state(job, edit, thread, error)))
         return false;
     *ret_value = thread_load(job, edit->number, NULL, error);

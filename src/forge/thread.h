@@ -38,6 +38,8 @@ typedef struct IssueSpec {
 } IssueSpec;
 void issue_open(Forge *forge, Repo *repo, const IssueSpec *spec, ForgeJsonFunc done, void *data);
 
+typedef enum DraftChange { DRAFT_AS_IS, DRAFT_SET, DRAFT_READY } DraftChange;
+
 /* NULL members stay as they are. */
 typedef struct ThreadEdit {
     const char *actor;
@@ -47,6 +49,7 @@ typedef struct ThreadEdit {
     const char *state;        /* "open" or "closed"; a merged pull request is never opened again */
     const char *state_reason; /* of closed issues: "completed" or "not_planned" */
     const char *base;         /* of open pull requests */
+    DraftChange draft;        /* of open pull requests */
     const char *const *labels;
 } ThreadEdit;
 void thread_edit(Forge *forge, Repo *repo, const ThreadEdit *edit, ForgeJsonFunc done, void *data);

@@ -175,9 +175,11 @@ test_follows(void)
 }
 
 static void
-expect_totals(const Json *pull, const char *from, gint64 files, gint64 additions, gint64 deletions)
+expect_totals(const Json *pull, const char *from, gint64 commits, gint64 files, gint64 additions,
+              gint64 deletions)
 {
     g_assert_cmpstr(row_text(pull, "from_oid"), ==, from);
+    g_assert_cmpint(row_int(pull, "commits"), ==, commits);
     g_assert_cmpint(row_int(pull, "changed_files"), ==, files);
     g_assert_cmpint(row_int(pull, "additions"), ==, additions);
     g_assert_cmpint(row_int(pull, "deletions"), ==, deletions);
@@ -193,16 +195,16 @@ test_totals(void)
     gint64 n = open_pull(w, "task-1");
     g_autoptr(Json) opened = ROW_ASK(pull_get, w, n);
 
-    expect_totals(opened, w->root, 1, 1, 1);
+    expect_totals(opened, w->root, 1, 1, 1, 1);
     g_assert_cmpstr(row_text(json_object_get(opened, "merge"), "state"), ==, "blocked");
     g_autofree char *second = push(w, "task-1", "b", "new\nfile\n", first);
     g_autoptr(Json) moved = wait_compared(w, n, second, w->root);
 
-    expect_totals(moved, w->root, 2, 2, 5);
+    expect_totals(moved, w->root, 2, 2, 2, 5);
     g_autofree char *beside = push(w, "main", "c", "other\n", w->root);
     g_autoptr(Json) behind = wait_compared(w, n, second, beside);
 
-    expect_totals(behind, w->root, 2, 2, 5);
+    expect_totals(behind, w->root, 2, 2, 2, 5);
     ForgePush merged = {.actor = "local", .ref = "refs/heads/main", .old = beside, .new = second};
 
     g_assert_true(git_branch_move(w->git.repo, "main", beside, second, "test", NULL));
@@ -210,7 +212,7 @@ test_totals(void)
     g_autoptr(Json) landed = wait_compared(w, n, second, second);
 
     g_assert_cmpint(row_int(landed, "ahead"), ==, 0);
-    expect_totals(landed, w->root, 2, 2, 5);
+    expect_totals(landed, w->root, 2, 2, 2, 5);
 }
 
 /* What a push left to be looked up is looked up after a start, too. */
