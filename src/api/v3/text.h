@@ -2,9 +2,10 @@
 #pragma once
 #include "api/v3/v3.h"
 
-/* Changes as text, for whoever asks with Accept: application/vnd.github.diff or .patch. */
+/* Changes as text, for whoever asks with Accept: application/vnd.github.diff or .patch.  They go through a
+ * file without a name, so that neither memory nor a thread waits for a slow client. */
 
-enum { V3_TEXT_MAX = 8 << 20 }; /* longer ones are 406 */
+enum { V3_TEXT_MAX = 64 << 20 }; /* longer ones are 406, and never a part that looks whole */
 
 typedef struct V3TextSpec {
     const char *old, *new; /* as of DiffSpec */

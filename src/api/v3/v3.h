@@ -124,6 +124,7 @@ struct V3Work {
     Json *value;
     GBytes *bytes; /* in the place of `value`, as `type` */
     const char *type;
+    int fd; /* in the place of both: a file, as `type`; -1: none */
     ForgePage page;
     bool paged, more; /* paged: a Link header, from `page` and `more` */
     /* On the loop when the thread has done its part, in the place of the answer; NULL: none.  It calls

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
+#include <unistd.h>
 
 #include "api/repos.h"
 #include "api/state.h"
@@ -7,6 +8,7 @@
 #include "base/err.h"
 #include "forge/commit.h"
 #include "forge/people.h"
+#include "http/file.h"
 
 enum { TEXTS_BLOCK = 256 };
 
@@ -49,7 +51,7 @@ v3_work_new(ApiCall *call, size_t size)
     }
     V3Work *work = g_malloc0(size);
 
-    *work = (V3Work){.call = call, .repo = repo_ref(repo), .status = 200};
+    *work = (V3Work){.call = call, .repo = repo_ref(repo), .status = 200, .fd = -1};
     work->texts = g_string_chunk_new(TEXTS_BLOCK);
     http_request_ref(call->request);
     v3_place_init(&work->place, call->api, repo);
@@ -68,6 +70,8 @@ drop_answer(V3Work *work)
     g_clear_pointer(&work->value, json_decref);
     g_clear_pointer(&work->bytes, g_bytes_unref);
     v3_encoded_clear(&work->encoded);
+    if (work->fd >= 0)
+        close(g_steal_fd(&work->fd));
     work->error_status = 0;
 }
 
@@ -131,6 +135,16 @@ respond_failure(const V3Work *work, const GError *error)
         call_respond_error(work->call, error);
 }
 
+static void
+send_file(V3Work *work)
+{
+    HttpRequest *request = work->call->request;
+
+    v3_add_headers(request);
+    http_response_header(request, "Cache-Control", "private, no-cache");
+    http_respond_file(request, g_steal_fd(&work->fd), &(HttpFileSpec){.type = work->type, .whole = true});
+}
+
 void
 v3_work_end(V3Work *work, const GError *error)
 {
@@ -139,7 +153,9 @@ v3_work_end(V3Work *work, const GError *error)
     } else {
         if (work->paged)
             v3_link_more(work->call, &work->page, work->more);
-        if (work->encoded.bytes != NULL)
+        if (work->fd >= 0)
+            send_file(work);
+        else if (work->encoded.bytes != NULL)
             v3_respond_encoded(work->call, work->status, &work->encoded);
         else
             v3_respond_empty(work->call);
