@@ -108,6 +108,12 @@ api_free(Api *api)
 }
 
 void
+api_set_hooks(Api *api, Hooks *hooks)
+{
+    api->hooks = hooks;
+}
+
+void
 api_set_server(Api *api, HttpServer *server)
 {
     api->server = server;

@@ -12,6 +12,7 @@
 #include "door/service.h"
 #include "forge/checks.h"
 #include "forge/forge.h"
+#include "forge/hook.h"
 #include "http/request.h"
 #include "http/server.h"
 #include "store/db.h"
@@ -51,6 +52,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Api, api_free)
 
 /* The HttpHandler of the server; `api` is its data. */
 void api_handle(HttpRequest *request, void *api);
+
+/* Before anything is served, and NULL before they are freed. */
+void api_set_hooks(Api *api, Hooks *hooks);
 
 /* So that /stats and /metrics can tell of it, and boxes can come in; NULL before it is freed. */
 void api_set_server(Api *api, HttpServer *server);

@@ -172,6 +172,8 @@ const Setting settings[] = {
      .help = "owner of the default repository"},
     {"github.repo", SETTING_WORD, LATER("the forge"), TWO_ENVS("GITHUB_REPO_NAME", "GITHUB_REPO"),
      .help = "default repository"},
+    {"webhooks.allow_loopback", SETTING_BOOL, "false", FIELD(forge.hooks_to_loopback),
+     .help = "let webhooks of repositories go to programs on this machine"},
     {"github.agent_prefix", SETTING_WORD, FIELD(forge.agent_prefix), ENV("GITHUB_AGENT_PREFIX"),
      .help = "start of the names of identities"},
 

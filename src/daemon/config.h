@@ -55,6 +55,7 @@ typedef struct ConfigDoor {
 typedef struct ConfigForge {
     gint64 mirror_ms;
     const char *agent_prefix; /* NULL: none */
+    bool hooks_to_loopback;
 } ConfigForge;
 
 typedef struct ConfigAddress {

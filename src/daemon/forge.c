@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include "api/v3/hook-body.h"
 #include "base/err.h"
 #include "daemon/place.h"
 
@@ -51,4 +52,31 @@ serve_forge_new(const ServeForgeSpec *spec, GError **error)
                                   .hooks = hooks,
                                   .agent_prefix = config->forge.agent_prefix,
                                   .mirror_ms = config->forge.mirror_ms});
+}
+
+bool
+serve_hooks_open(ServeHooks *hooks, const Config *config, Forge *forge, Api *api, GError **error)
+{
+    hooks->seal = seal_open(config->home, error);
+    if (hooks->seal == NULL)
+        return false;
+    hooks->hooks = hooks_new(&(HooksSpec){.forge = forge,
+                                          .seal = hooks->seal,
+                                          .allow_loopback = config->forge.hooks_to_loopback,
+                                          .render = v3_hook_body,
+                                          .ctx = api});
+    api_set_hooks(api, hooks->hooks);
+    return true;
+}
+
+void
+serve_hooks_stop(ServeHooks *hooks)
+{
+    g_clear_pointer(&hooks->hooks, hooks_free);
+}
+
+void
+serve_hooks_clear(ServeHooks *hooks)
+{
+    g_clear_pointer(&hooks->seal, seal_free);
 }

@@ -2,10 +2,12 @@
 #pragma once
 #include <glib.h>
 
+#include "api/api.h"
 #include "base/loop.h"
 #include "box/host.h"
 #include "daemon/config.h"
 #include "forge/forge.h"
+#include "forge/hook.h"
 #include "store/db.h"
 #include "store/events.h"
 
@@ -18,6 +20,15 @@ typedef struct ServeForgeSpec {
     BoxHost *boxes; /* NULL: none */
     const char *address;
 } ServeForgeSpec;
+
+/* The webhooks of its repositories, with what they are sealed with. */
+typedef struct ServeHooks {
+    Hooks *hooks; /* NULL: none */
+    Seal *seal;
+} ServeHooks;
+bool serve_hooks_open(ServeHooks *hooks, const Config *config, Forge *forge, Api *api, GError **error);
+void serve_hooks_stop(ServeHooks *hooks);  /* before the forge is freed */
+void serve_hooks_clear(ServeHooks *hooks); /* after the database was closed: its jobs seal */
 
 /* NULL with ERR_UNAVAILABLE: a program is missing. */
 Forge *serve_forge_new(const ServeForgeSpec *spec, GError **error);

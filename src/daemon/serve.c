@@ -49,6 +49,7 @@ typedef struct Server {
     Forge *forge;              /* NULL: none */
     ReceiptKey *receipt_key;   /* NULL: none */
     Checks *checks;            /* NULL: none */
+    ServeHooks hooks;
     Api *api;
     HttpServer *http;
     bool stopping;
@@ -244,6 +245,18 @@ make_api(Server *s)
         api_set_degraded(s->api, "forge", s->forge_problem->message);
 }
 
+/* Without them the rest of the forge still works. */
+static void
+make_hooks(Server *s)
+{
+    g_autoptr(GError) error = NULL;
+
+    if (s->forge == NULL || serve_hooks_open(&s->hooks, s->config, s->forge, s->api, &error))
+        return;
+    log_warn("daemon", "there are no webhooks", log_gerror(error));
+    api_set_degraded(s->api, "webhooks", error->message);
+}
+
 static bool
 add_listener(Server *s, int fd, const char *name, GError **error)
 {
@@ -340,6 +353,8 @@ begin(void *data, const GError *error)
     } else if (!make_http(s, &failed)) {
         end(s, failed);
     } else {
+        if (s->hooks.hooks != NULL)
+            hooks_start(s->hooks.hooks);
         append_life_event(s, "server.started");
         if (s->checks != NULL)
             checks_start(s->checks);
@@ -456,6 +471,9 @@ server_clear(Server *s)
         api_set_server(s->api, NULL);
     http_server_free(s->http);
     checks_free(s->checks);
+    if (s->api != NULL)
+        api_set_hooks(s->api, NULL);
+    serve_hooks_stop(&s->hooks);
     forge_free(s->forge);
     if (s->api != NULL)
         api_forget_door(s->api);
@@ -464,6 +482,7 @@ server_clear(Server *s)
     event_log_free(s->events);
     db_close(s->db);
     receipt_key_free(s->receipt_key);
+    serve_hooks_clear(&s->hooks);
     api_free(s->api);
     loop_free(s->loop);
     for (guint i = 0; i < s->tcp_fds->len; i++) {
@@ -496,6 +515,7 @@ serve_run(const Config *config, const ServeOptions *options, GError **error)
         }
         make_forge(&s);
         make_api(&s);
+        make_hooks(&s);
         run_loop(&s);
         if (s.error != NULL) {
             g_propagate_error(error, g_steal_pointer(&s.error));

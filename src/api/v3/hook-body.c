@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/v3/hook-body.h"
+
+#include <string.h>
+
+#include "api/state.h"
+#include "api/v3/scene.h"
+
+/* One kind of body: adds what is its own; false: this is not sent. */
+typedef bool (*FillFunc)(const V3Scene *scene, const HookEvent *event, Json *body);
+
+static void
+set_action(Json *body, const char *action)
+{
+    if (action != NULL)
+        json_object_set_new(body, "action", json_string(action));
+}
+
+/* What an event is about, or its number where it is gone by now. */
+static Json *
+object_or_id(const V3Scene *scene, const HookEvent *event, V3Render render, const char *id)
+{
+    return event->object != NULL ? render(scene, event->object)
+                                 : json_pack("{s:O?}", "id", json_object_get(event->data, id));
+}
+
+/* ---- threads ---- */
+
+static bool
+fill_issue(const V3Scene *scene, const HookEvent *event, Json *body)
+{
+    if (event->thread == NULL)
+        return false;
+    set_action(body, event->action);
+    json_object_set_new(body, "issue", v3_issue(scene, event->thread));
+    if (g_strcmp0(event->action, "edited") == 0)
+        json_object_set_new(body, "changes", json_object());
+    return true;
+}
+
+static bool
+fill_comment(const V3Scene *scene, const HookEvent *event, Json *body)
+{
+    if (!fill_issue(scene, event, body))
+        return false;
+    json_object_set_new(body, "comment", object_or_id(scene, event, v3_issue_comment, "comment_id"));
+    return true;
+}
+
+/* GitHub tells of each that is asked in a body of its own; here all are asked at once, and this is the
+ * first. */
+static void
+add_reviewer(const V3Scene *scene, const HookEvent *event, Json *body)
+{
+    const char *asked = json_string_value(json_array_get(json_object_get(event->data, "reviewers"), 0));
+    size_t i;
+    Json *person;
+
+    json_array_foreach(json_object_get(event->thread, "reviewers"), i, person)
+    {
+        if (g_strcmp0(row_text(person, "actor"), asked) == 0) {
+            json_object_set_new(body, "requested_reviewer", v3_user(scene->place, person));
+            return;
+        }
+    }
+}
+
+static bool
+fill_pull(const V3Scene *scene, const HookEvent *event, Json *body)
+{
+    if (event->thread == NULL)
+        return false;
+    set_action(body, event->action);
+    json_object_set(body, "number", json_object_get(event->thread, "number"));
+    json_object_set_new(body, "pull_request", v3_pull_whole(scene, event->thread));
+    if (g_strcmp0(event->action, "edited") == 0)
+        json_object_set_new(body, "changes", json_object());
+    if (g_strcmp0(event->action, "synchronize") == 0) {
+        json_object_set(body, "before", json_object_get(event->data, "before"));
+        json_object_set(body, "after", json_object_get(event->data, "head_oid"));
+    }
+    if (g_strcmp0(event->action, "review_requested") == 0)
+        add_reviewer(scene, event, body);
+    return true;
+}
+
+/* ---- reviews ---- */
+
+/* A comment that stands alone is a review of its own, which says nothing else. */
+static Json *
+review_of_comment(const HookEvent *event)
+{
+    const Json *comment = event->object;
+
+    return json_pack("{s:O, s:O, s:O, s:s, s:s, s:O, s:O}", "id", json_object_get(comment, "review_id"),
+                     "number", json_object_get(comment, "number"), "author",
+                     json_object_get(comment, "author"), "body", "", "state", "COMMENTED", "commit_oid",
+                     json_object_get(comment, "original_oid"), "submitted_us",
+                     json_object_get(comment, "created_us"));
+}
+
+static bool
+fill_review(const V3Scene *scene, const HookEvent *event, Json *body)
+{
+    bool is_comment = json_object_get(event->data, "line_comment_id") != NULL;
+
+    if (event->thread == NULL || event->object == NULL)
+        return false;
+    g_autoptr(Json) row = is_comment ? review_of_comment(event) : json_incref(event->object);
+    g_autofree char *state = g_ascii_strdown(row_text(row, "state"), -1);
+    Json *review = v3_review(scene, row);
+
+    /* The one word that GitHub writes otherwise here than in its API. */
+    json_object_set_new(review, "state", json_string(state));
+    set_action(body, is_comment ? "submitted" : event->action);
+    json_object_set_new(body, "review", review);
+    json_object_set_new(body, "pull_request", v3_pull(scene, event->thread));
+    return true;
+}
+
+static bool
+fill_line_comment(const V3Scene *scene, const HookEvent *event, Json *body)
+{
+    bool is_new = g_strcmp0(event->action, "commented") == 0;
+
+    /* Threads that are resolved are another event of GitHub's. */
+    if (event->thread == NULL ||
+        (!is_new && g_strcmp0(event->action, "edited") != 0 && g_strcmp0(event->action, "deleted") != 0))
+        return false;
+    set_action(body, is_new ? "created" : event->action);
+    json_object_set_new(body, "comment", object_or_id(scene, event, v3_line_comment, "line_comment_id"));
+    json_object_set_new(body, "pull_request", v3_pull(scene, event->thread));
+    return true;
+}
+
+/* ---- the rest ---- */
+
+static bool
+fill_label(const V3Scene *scene, const HookEvent *event, Json *body)
+{
+    set_action(body, event->action);
+    json_object_set_new(body, "label",
+                        event->object != NULL
+                            ? v3_label(scene, event->object)
+                            : json_pack("{s:O}", "name", json_object_get(event->data, "label")));
+    return true;
+}
+
+static bool
+fill_ref(const V3Scene *scene, const HookEvent *event, Json *body)
+{
+    const char *ref = row_text(event->data, "ref");
+
+    json_object_set(body, "ref", json_object_get(event->data, "name"));
+    json_object_set_new(body, "ref_type",
+                        json_string(g_str_has_prefix(ref, "refs/tags/") ? "tag" : "branch"));
+    json_object_set_new(body, "master_branch", json_string(scene->info->default_branch));
+    json_object_set_new(body, "description", v3_maybe(scene->info->description));
+    json_object_set_new(body, "pusher_type", json_string("user"));
+    return true;
+}
+
+static bool
+fill_ping(const V3Scene *scene, const HookEvent *event, Json *body)
+{
+    json_object_set_new(body, "zen", json_string("Keep it simple."));
+    json_object_set(body, "hook_id", json_object_get(event->object, "id"));
+    json_object_set_new(body, "hook", v3_hook(scene, event->object));
+    return true;
+}
+
+static const struct {
+    const char *name;
+    FillFunc fill;
+} bodies[] = {
+    {"create", fill_ref},
+    {"delete", fill_ref},
+    {"issue_comment", fill_comment},
+    {"issues", fill_issue},
+    {"label", fill_label},
+    {"ping", fill_ping},
+    {"pull_request", fill_pull},
+    {"pull_request_review", fill_review},
+    {"pull_request_review_comment", fill_line_comment},
+};
+
+static FillFunc
+find_body(const char *name)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(bodies); i++) {
+        if (strcmp(bodies[i].name, name) == 0)
+            return bodies[i].fill;
+    }
+    return NULL;
+}
+
+Json *
+v3_hook_body(Repo *repo, const HookEvent *event, void *data)
+{
+    FillFunc fill = find_body(event->name);
+    g_autoptr(Json) body = json_object();
+    g_auto(V3Place) place = {0};
+    RepoInfo info;
+
+    v3_place_init(&place, data, repo);
+    repo_info(repo, &info);
+    V3Scene scene = {&place, &info};
+
+    if (fill == NULL || !fill(&scene, event, body))
+        return NULL;
+    json_object_set_new(body, "repository", v3_repository(&place, &info));
+    json_object_set_new(body, "sender", v3_user(&place, event->sender));
+    return g_steal_pointer(&body);
+}
