@@ -19,6 +19,7 @@
     X(sandbox)                                                                                               \
     X(template)                                                                                              \
     X(repo)                                                                                                  \
+    X(verify)                                                                                                \
     X(queue)                                                                                                 \
     X(door)                                                                                                  \
     X(provider)                                                                                              \

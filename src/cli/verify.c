@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A receipt, checked without any server. */
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/io.h"
+#include "cli/commands.h"
+#include "forge/receipt.h"
+
+enum { MS_PER_S = 1000 };
+
+static const char *
+text_of(const Json *object, const char *member)
+{
+    const char *text = json_string_value(json_object_get(object, member));
+
+    return text != NULL ? text : "-";
+}
+
+static char *
+read_file(const char *path, size_t *ret_len, GError **error)
+{
+    autofd fd = strcmp(path, "-") == 0 ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    g_autofree char *text = g_malloc(RECEIPT_TEXT_MAX + 2);
+    ssize_t n = fd >= 0 ? io_read_full(fd, text, RECEIPT_TEXT_MAX + 1) : -1;
+
+    if (n < 0) {
+        err_errno(error, "read '%s'", path);
+        return NULL;
+    }
+    text[n] = '\0';
+    *ret_len = (size_t)n;
+    return g_steal_pointer(&text);
+}
+
+/* ---- the key ---- */
+
+static bool
+is_key(const char *text)
+{
+    return strlen(text) == 2 * RECEIPT_KEY_LEN && strspn(text, "0123456789abcdefABCDEF") == strlen(text);
+}
+
+/* Hex digits; or a file with them, or with what GET /api/v1/receipts/key answers. */
+static char *
+read_key(const char *value, GError **error)
+{
+    g_autofree char *text = NULL;
+    size_t len;
+
+    if (is_key(value))
+        return g_strdup(value);
+    text = read_file(value, &len, error);
+    if (text == NULL)
+        return NULL;
+    g_autoptr(Json) answer = json_decode(text, len, NULL);
+    const char *member = json_string_value(json_object_get(answer, "key"));
+    g_autofree char *key = g_strstrip(g_strdup(member != NULL ? member : text));
+
+    if (!is_key(key)) {
+        err_set(error, ERR_INVALID, "'%s' has no key of %d hex digits", value, 2 * RECEIPT_KEY_LEN);
+        return NULL;
+    }
+    return g_steal_pointer(&key);
+}
+
+/* ---- a clone ---- */
+
+/* The tree of a commit in a clone of whoever runs this. */
+static char *
+tree_in(const char *folder, const char *commit, GError **error)
+{
+    g_autofree char *what = g_strconcat(commit, "^{tree}", NULL);
+    const char *const argv[] = {"git", "-C", folder, "rev-parse", "--verify", "--quiet", "--end-of-options",
+                                what,  NULL};
+    g_autofree char *out = NULL;
+    int status;
+
+    if (!g_spawn_sync(NULL, (char **)(guintptr)argv, NULL, G_SPAWN_SEARCH_PATH, NULL, NULL, &out, NULL,
+                      &status, error))
+        return NULL;
+    if (status != 0) {
+        err_set(error, ERR_NOT_FOUND, "the clone '%s' has no commit %s", folder, commit);
+        return NULL;
+    }
+    return g_strdup(g_strstrip(out));
+}
+
+static bool
+compare_clone(Cli *cli, const Json *receipt, GError **error)
+{
+    const char *folder = cli_option(cli, "repo"), *commit = cli_option(cli, "commit");
+    const char *wanted = text_of(receipt, "tree");
+
+    if (folder == NULL)
+        return true;
+    g_autofree char *tree = tree_in(folder, commit != NULL ? commit : text_of(receipt, "head"), error);
+
+    return tree != NULL &&
+           (strcmp(tree, wanted) == 0 ||
+            err_set(error, ERR_DENIED, "the tree of that commit is %s: not what was checked", tree));
+}
+
+/* ---- in words ---- */
+
+static OutStyle
+style_of(const char *conclusion)
+{
+    return strcmp(conclusion, "success") == 0 || strcmp(conclusion, "passed") == 0 ? OUT_GOOD : OUT_BAD;
+}
+
+static void
+show_command(Out *out, const Json *command)
+{
+    const char *conclusion = text_of(command, "conclusion");
+    double seconds = (double)json_integer_value(json_object_get(command, "duration_ms")) / MS_PER_S;
+
+    out_text(out, style_of(conclusion), "  %-9s", conclusion);
+    out_text(out, OUT_PLAIN, " %s: %s\n", text_of(command, "name"), text_of(command, "run"));
+    out_text(out, OUT_DIM,
+             "            exit code %" JSON_INTEGER_FORMAT " (%s), %.1f s, %" JSON_INTEGER_FORMAT
+             " bytes of output\n",
+             json_integer_value(json_object_get(command, "exit_code")), text_of(command, "reason"), seconds,
+             json_integer_value(json_object_get(command, "output_bytes")));
+}
+
+static void
+show(Cli *cli, const Json *receipt, bool has_key)
+{
+    Out *out = cli_out(cli);
+    const Json *commands = json_object_get(receipt, "commands");
+    gint64 number = json_integer_value(json_object_get(receipt, "number"));
+    size_t i;
+    Json *command;
+
+    out_text(out, OUT_GOOD, "The signature holds.\n");
+    if (!has_key)
+        out_text(out, OUT_WARN, "The key was not compared with any: give the server's with --key.\n");
+    out_text(out, OUT_PLAIN, "A Coop server (key %s) says that it checked %s", text_of(receipt, "key_id"),
+             text_of(receipt, "repository"));
+    if (number > 0)
+        out_text(out, OUT_PLAIN, " #%" G_GINT64_FORMAT, number);
+    out_text(out, OUT_PLAIN, "\n  commit    %s\n  tree      %s\n  base      %s\n", text_of(receipt, "head"),
+             text_of(receipt, "tree"), text_of(receipt, "base"));
+    out_text(
+        out, OUT_PLAIN, "  in a box  %s (%s)\n  with      %s of the %s\n  from      %s\n  to        %s\n",
+        text_of(receipt, "template"), text_of(receipt, "template_hash"), text_of(receipt, "commands_source"),
+        text_of(receipt, "commands_from"), text_of(receipt, "began"), text_of(receipt, "ended"));
+    out_text(out, style_of(text_of(receipt, "result")), "Result: %s\n", text_of(receipt, "result"));
+    json_array_foreach(commands, i, command) show_command(out, command);
+    if (json_array_size(commands) == 0)
+        out_text(out, OUT_WARN, "  no command was run\n");
+}
+
+static ExitCode
+run(Cli *cli)
+{
+    const char *key_option = cli_option(cli, "key");
+    g_autoptr(GError) error = NULL;
+    g_autofree char *key = NULL;
+    size_t len;
+
+    if (key_option != NULL && (key = read_key(key_option, &error)) == NULL)
+        return cli_fail_error(cli, error);
+    g_autofree char *text = read_file(cli_args(cli)[0], &len, &error);
+
+    if (text == NULL)
+        return cli_fail_error(cli, error);
+    g_autoptr(Json) receipt = receipt_verify(text, len, key, &error);
+
+    if (receipt == NULL || !compare_clone(cli, receipt, &error))
+        return cli_fail(cli, EXIT_CODE_FAILED, "this receipt does not hold: %s", error->message);
+    out_json(cli_out(cli), receipt);
+    show(cli, receipt, key != NULL);
+    if (strcmp(text_of(receipt, "result"), "passed") != 0)
+        return cli_fail(cli, EXIT_CODE_FAILED, "the receipt holds, but the checks did not pass");
+    return EXIT_CODE_OK;
+}
+
+static const CliOption options[] = {
+    {.name = "key", .value = "FILE|HEX", .help = "the public key of the server that must have signed it"},
+    {.name = "repo", .value = "PATH", .help = "also compare the tree with a commit of this clone"},
+    {.name = "commit", .value = "REV", .help = "which commit; the one that was checked if not named"},
+    {NULL},
+};
+
+const Command command_verify = {
+    .name = "verify",
+    .summary = "Check a receipt of a server's checks, offline",
+    .args = "RECEIPT",
+    .args_min = 1,
+    .args_max = 1,
+    .details =
+        "RECEIPT is a file, or - for standard input: what GET .../checks/{suite}/receipt answers. The "
+        "key is what GET /api/v1/receipts/key answers. Ends with 1 where the receipt does not hold, and "
+        "where it says that the checks did not pass.",
+    .options = options,
+    .run = run,
+};
