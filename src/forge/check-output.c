@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+enum { REPORT_MAX = 4 << 20 }; /* what is read for a report at once; then only the end */
+
 struct CheckOutput {
     GString *head;
     guint8 tail[CHECK_OUTPUT_TAIL]; /* a ring: what came after the head */
@@ -54,10 +56,21 @@ check_output_add(CheckOutput *o, ReportStream stream, const void *bytes, size_t 
     size_t to_head = MIN(n, CHECK_OUTPUT_HEAD - o->head->len);
 
     g_checksum_update(o->digest, bytes, (gssize)n);
-    report_reader_feed(o->reader, stream, bytes, n);
+    if (o->bytes < REPORT_MAX)
+        report_reader_feed(o->reader, stream, bytes, n);
     g_string_append_len(o->head, bytes, (gssize)to_head);
     keep_tail(o, (const guint8 *)bytes + to_head, n - to_head);
     o->bytes += n;
+}
+
+static void
+append_tail(const CheckOutput *o, GString *text)
+{
+    guint64 behind = o->bytes - o->head->len;
+
+    if (behind >= CHECK_OUTPUT_TAIL)
+        g_string_append_len(text, (const char *)o->tail + o->at, (gssize)(CHECK_OUTPUT_TAIL - o->at));
+    g_string_append_len(text, (const char *)o->tail, (gssize)MIN(behind, o->at));
 }
 
 static char *
@@ -69,16 +82,29 @@ kept_text(const CheckOutput *o)
     if (behind > CHECK_OUTPUT_TAIL)
         g_string_append_printf(all, "\n[%" G_GUINT64_FORMAT " bytes are left out here]\n",
                                behind - CHECK_OUTPUT_TAIL);
-    if (behind >= CHECK_OUTPUT_TAIL)
-        g_string_append_len(all, (const char *)o->tail + o->at, (gssize)(CHECK_OUTPUT_TAIL - o->at));
-    g_string_append_len(all, (const char *)o->tail, (gssize)MIN(behind, o->at));
+    append_tail(o, all);
     return g_utf8_make_valid(all->str, (gssize)all->len);
+}
+
+/* Summaries come last. */
+static TestReport *
+end_report(CheckOutput *o)
+{
+    g_autoptr(GString) tail = g_string_new(NULL);
+
+    if (o->bytes >= REPORT_MAX) {
+        report_reader_gap(o->reader, REPORT_STDOUT);
+        report_reader_gap(o->reader, REPORT_STDERR);
+        append_tail(o, tail);
+        report_reader_feed(o->reader, REPORT_STDOUT, tail->str, tail->len);
+    }
+    return report_reader_end(o->reader);
 }
 
 void
 check_output_end(CheckOutput *o, CheckOutputEnd *ret_end)
 {
-    g_autoptr(TestReport) report = report_reader_end(o->reader);
+    g_autoptr(TestReport) report = end_report(o);
 
     g_clear_pointer(&o->reader, report_reader_free);
     *ret_end = (CheckOutputEnd){.text = kept_text(o), .bytes = o->bytes};

@@ -190,6 +190,16 @@ decide(SuiteTry *t, const char *state, const char *problem)
         write_end(t, &end);
 }
 
+/* A tree that no box can have, a template that is not there: it will not be better the next time. */
+static void
+judge_error(SuiteTry *t, const GError *error)
+{
+    if (err_kind(error) == ERR_INVALID || err_kind(error) == ERR_NOT_FOUND)
+        decide(t, "failed", error->message);
+    else
+        give_back(t, error);
+}
+
 /* ---- in the box ---- */
 
 static void
@@ -286,7 +296,7 @@ on_box_done(const GError *error, void *ctx)
     if (t->ending)
         return;
     if (error != NULL)
-        give_back(t, error);
+        judge_error(t, error);
     else
         decide(t, t->failed ? "failed" : "passed", NULL);
 }
@@ -379,10 +389,8 @@ on_looked(void *data, const GError *error)
         return;
     if (error == NULL)
         write_plan(t);
-    else if (err_kind(error) == ERR_INVALID || err_kind(error) == ERR_NOT_FOUND)
-        decide(t, "failed", error->message); /* a tree that no box can have */
     else
-        give_back(t, error);
+        judge_error(t, error);
 }
 
 static bool

@@ -262,8 +262,10 @@ on_compared(int code, const char *out, const char *err, const GError *error, voi
     g_autoptr(GError) failed = error != NULL ? g_error_copy(error) : NULL;
     g_autofree char *tree = g_strstrip(g_strdup(out));
 
-    if (failed == NULL && code != 0 && code != EXIT_NO_GIT)
+    if (failed == NULL && code != 0 && code != EXIT_NO_GIT) {
         failed = box_call_error("look at the tree in the box", code, err);
+        failed->code = ERR_INTERNAL; /* not the repository's mistake */
+    }
     if (failed == NULL && code == 0 && strcmp(tree, c->tree) != 0)
         err_set(&failed, ERR_INTERNAL, "the tree in the box is %.*s, not %s", GIT_OID_LEN, tree, c->tree);
     if (c->over)

@@ -249,6 +249,83 @@ test_cancel(void)
     expect_suites(&w, "cancelled:a");
 }
 
+/* ---- what a merge looks at ---- */
+
+static void
+expect_rules(World *w, gint64 number, const char *expected)
+{
+    g_autoptr(Json) state = ROW_ASK(pull_merge_state_get, w->rows, number);
+    g_autoptr(GString) rules = g_string_new(row_text(state, "state"));
+    size_t i;
+    Json *reason;
+
+    json_array_foreach(json_object_get(state, "reasons"), i, reason)
+        g_string_append_printf(rules, " %s", row_text(reason, "rule"));
+    g_assert_cmpstr(rules->str, ==, expected);
+}
+
+/* The first suite, run to this end. */
+static void
+run_suite(World *w, const char *id, const char *conclusion, const char *state)
+{
+    g_autoptr(Json) claimed = claim(w, id);
+    SuitePlanned planned = {.id = id,
+                            .head_oid = row_oid('a'),
+                            .tree_oid = row_oid('7'),
+                            .tries = row_int(claimed, "tries"),
+                            .names = (const char *const[]){"tests", NULL},
+                            .commands = (const char *const[]){"make test", NULL}};
+    g_autoptr(Json) rows = ASK(suite_planned, w, &planned);
+    CheckRow row = {.id = json_integer_value(json_array_get(json_object_get(rows, "ids"), 0)),
+                    .suite = id,
+                    .name = "tests",
+                    .head_oid = row_oid('a'),
+                    .status = "completed",
+                    .conclusion = conclusion};
+
+    json_decref(ASK(suite_put_run, w, &row));
+    json_decref(ASK(suite_end, w, &(SuiteEnd){.id = id, .state = state, .tries = planned.tries}));
+    /* Nobody else changes what was seen. */
+    ROW_FAIL(ERR_DENIED, "not changed by anybody", check_run_put, w->rows,
+             &(CheckRunSpec){.actor = AUTHOR, .id = row.id, .status = "completed", .conclusion = "success"});
+}
+
+static void
+claim_success(World *w)
+{
+    CheckRunSpec run = {.actor = AUTHOR,
+                        .name = "tests",
+                        .head_oid = row_oid('a'),
+                        .status = "completed",
+                        .conclusion = "success"};
+
+    json_decref(ROW_ASK(check_run_put, w->rows, &run));
+    json_decref(
+        ROW_ASK(status_create, w->rows,
+                &(StatusSpec){.actor = AUTHOR, .oid = row_oid('a'), .state = "success", .context = "tests"}));
+}
+
+static void
+test_claims(void)
+{
+    g_auto(World) w = world_new();
+    gint64 n = row_world_pull(w.rows, AUTHOR, "task-1");
+    g_autoptr(Json) first = ASK(checks_list, &w, &(SuiteFilter){.number = n});
+    const char *id = row_text(json_array_get(json_object_get(first, "items"), 0), "id");
+
+    claim_success(&w);
+    expect_rules(&w, n, "blocked checks_running");
+    run_suite(&w, id, "failure", "failed");
+    expect_rules(&w, n, "blocked checks_failed");
+    claim_success(&w);
+    expect_rules(&w, n, "blocked checks_failed");
+    g_autoptr(Json) again = ASK(checks_add, &w, &(SuiteSpec){row_oid('b'), row_oid('a'), n, "local"});
+
+    expect_rules(&w, n, "blocked checks_running");
+    run_suite(&w, row_text(again, "id"), "success", "passed");
+    expect_rules(&w, n, "clean");
+}
+
 /* ---- output ---- */
 
 static void
@@ -322,6 +399,7 @@ main(int argc, char **argv)
     g_test_add_func("/forge/checks/asked-stays", test_asked_stays);
     g_test_add_func("/forge/checks/tries", test_tries);
     g_test_add_func("/forge/checks/cancel", test_cancel);
+    g_test_add_func("/forge/checks/claims", test_claims);
     g_test_add_func("/forge/checks/output", test_output);
     g_test_add_func("/forge/checks/output-bytes", test_output_bytes);
     return g_test_run();
