@@ -4,11 +4,9 @@
  * root without following a link, and a mount goes onto that fd. */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -19,8 +17,6 @@ enum {
     OPTIONS_MAX = 512,
     MASK_PATH_MAX = 64,
     NUMBER_MAX = 32,
-    FILE_MAX = 256,
-    MACHINE_ID_BYTES = 16,
     CPU_PERIOD_US = 100000,
     MILLI = 1000,
     SHM_MAX = 64 << 20,
@@ -28,23 +24,6 @@ enum {
 };
 
 static const unsigned plain_attrs = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC;
-
-static int
-open_target(int root_fd, const char *name)
-{
-    struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
-                           .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS};
-
-    return (int)syscall(SYS_openat2, root_fd, name, &how, sizeof how);
-}
-
-static int
-make_target(int root_fd, const char *name)
-{
-    if (mkdirat(root_fd, name, 0755) < 0 && errno != EEXIST)
-        return -1;
-    return open_target(root_fd, name);
-}
 
 static bool
 attach(int mount_fd, int target_fd)
@@ -77,7 +56,7 @@ mount_fresh(const char *type, const char *const *options, unsigned attrs)
  * first; the overlay has its own references, and the places vanish with the old root.  With
  * userxattr no redirect in a layer is followed, and there is no metacopy. */
 bool
-child_mount_root(const ChildSpec *spec, const int *fds, int *ret_root_fd)
+child_mount_root(const ChildSpec *spec, const int *fds, int *ret_root_fd, bool *ret_written)
 {
     char options[OPTIONS_MAX] = "lowerdir=";
     size_t n = strlen(options);
@@ -86,16 +65,16 @@ child_mount_root(const ChildSpec *spec, const int *fds, int *ret_root_fd)
         move_mount(fds[0], "", AT_FDCWD, "disk", MOVE_MOUNT_F_EMPTY_PATH) < 0)
         return false;
     for (uint32_t i = 0; i < spec->request->n_layers; i++) {
-        char name[] = "l00";
+        char name[] = CHILD_LAYER;
 
-        name[1] = (char)('0' + i / 10);
-        name[2] = (char)('0' + i % 10);
+        child_layer_name(i, name);
         if (move_mount(fds[i + 1], "", AT_FDCWD, name, MOVE_MOUNT_F_EMPTY_PATH) < 0)
             return false;
         n += (size_t)snprintf(options + n, sizeof options - n, i > 0 ? ":%s" : "%s", name);
     }
     snprintf(options + n, sizeof options - n, ",upperdir=disk/upper,workdir=disk/work,userxattr,index=off");
-    if (mount("overlay", "root", "overlay", MS_NOSUID | MS_NODEV, options) < 0)
+    if (!child_write_below(spec, ret_written) ||
+        mount("overlay", "root", "overlay", MS_NOSUID | MS_NODEV, options) < 0)
         return false;
     *ret_root_fd = open("root", O_PATH | O_DIRECTORY | O_CLOEXEC);
     return *ret_root_fd >= 0;
@@ -113,7 +92,7 @@ mount_proc_sys(int proc_fd)
 }
 
 /* What covers a name is the keeper's own empty file or folder, from a mount that is read-only
- * already; nothing of the image is used.  root/proc is no link: open_target() has seen to it. */
+ * already; nothing of the image is used.  root/proc is no link: child_open_dir() has seen to it. */
 bool
 child_mask(const ChildSpec *spec, int proc_fd, int *ret_user_fd)
 {
@@ -127,22 +106,6 @@ child_mask(const ChildSpec *spec, int proc_fd, int *ret_user_fd)
     }
     *ret_user_fd = openat(proc_fd, "sys/user", O_PATH | O_DIRECTORY | O_CLOEXEC);
     return *ret_user_fd >= 0 && mount_proc_sys(proc_fd);
-}
-
-static bool
-write_file(int dir_fd, const char *name, const char *text)
-{
-    int fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0644);
-
-    /* A link, or something stranger: it gives way. */
-    if (fd < 0 && unlinkat(dir_fd, name, 0) == 0)
-        fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-    if (fd < 0)
-        return false;
-    bool ok = write(fd, text, strlen(text)) == (ssize_t)strlen(text);
-
-    close(fd);
-    return ok;
 }
 
 /* Not sysfs: two files from which language run-times read how large they may grow. */
@@ -160,9 +123,10 @@ mount_sys(const ChildSpec *spec, int root_fd)
         return false;
     snprintf(cpu, sizeof cpu, "%u %d\n", limits->cpu_milli * (CPU_PERIOD_US / MILLI), CPU_PERIOD_US);
     snprintf(memory, sizeof memory, "%llu\n", (unsigned long long)limits->memory_bytes);
-    return write_file(fd, "fs/cgroup/cpu.max", cpu) && write_file(fd, "fs/cgroup/memory.max", memory) &&
+    return child_write_file(fd, "fs/cgroup/cpu.max", cpu) &&
+           child_write_file(fd, "fs/cgroup/memory.max", memory) &&
            mount_setattr(fd, "", AT_EMPTY_PATH, &attr, sizeof attr) == 0 &&
-           attach(fd, make_target(root_fd, "sys"));
+           attach(fd, child_make_dir(root_fd, "sys"));
 }
 
 /* The device tree is the keeper's, read-only; terminals and shared memory are the box's own. */
@@ -176,10 +140,11 @@ mount_dev(const ChildSpec *spec, int root_fd)
     int tree = open_tree(AT_FDCWD, "dev", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
 
     snprintf(size, sizeof size, "%llu", (unsigned long long)(shm_bytes < SHM_MAX ? shm_bytes : SHM_MAX));
-    return attach(tree, make_target(root_fd, "dev")) &&
+    return attach(tree, child_make_dir(root_fd, "dev")) &&
            attach(mount_fresh("devpts", pts, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC),
-                  open_target(tree, "pts")) &&
-           attach(mount_fresh("tmpfs", shm, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV), open_target(tree, "shm"));
+                  child_open_dir(tree, "pts")) &&
+           attach(mount_fresh("tmpfs", shm, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV),
+                  child_open_dir(tree, "shm"));
 }
 
 bool
@@ -188,40 +153,8 @@ child_mount_system(const ChildSpec *spec, int root_fd, int *ret_proc_fd)
     static const char *const options[] = {NULL};
 
     *ret_proc_fd = mount_fresh("proc", options, plain_attrs);
-    return attach(*ret_proc_fd, make_target(root_fd, "proc")) && mount_sys(spec, root_fd) &&
+    return attach(*ret_proc_fd, child_make_dir(root_fd, "proc")) && mount_sys(spec, root_fd) &&
            mount_dev(spec, root_fd);
-}
-
-static bool
-write_machine_id(int etc_fd)
-{
-    unsigned char bytes[MACHINE_ID_BYTES];
-    char text[2 * MACHINE_ID_BYTES + 2];
-
-    if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes)
-        return false;
-    for (size_t i = 0; i < sizeof bytes; i++)
-        snprintf(text + 2 * i, 3, "%02x", bytes[i]);
-    text[2 * MACHINE_ID_BYTES] = '\n';
-    text[2 * MACHINE_ID_BYTES + 1] = '\0';
-    return write_file(etc_fd, "machine-id", text);
-}
-
-bool
-child_write_files(const ChildSpec *spec, int root_fd)
-{
-    char hosts[FILE_MAX];
-    char hostname[FILE_MAX];
-    int etc_fd = make_target(root_fd, "etc");
-
-    snprintf(hostname, sizeof hostname, "%s\n", spec->request->hostname);
-    snprintf(hosts, sizeof hosts,
-             "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n127.0.1.1 %s\n",
-             spec->request->hostname);
-    /* Nobody answers there: a lookup fails at once and not after a wait. */
-    return etc_fd >= 0 && write_file(etc_fd, "hostname", hostname) && write_file(etc_fd, "hosts", hosts) &&
-           write_file(etc_fd, "resolv.conf", "nameserver 127.0.0.1\noptions timeout:1 attempts:1\n") &&
-           write_machine_id(etc_fd);
 }
 
 bool

@@ -152,10 +152,11 @@ build_root(const ChildSpec *spec, const int *fds, bool bound_ipc)
     int root_fd = -1;
     int proc_fd = -1;
     int user_fd = -1;
+    bool written = false;
 
     umask(022);
-    if (!child_mount_root(spec, fds, &root_fd) || !child_mount_system(spec, root_fd, &proc_fd) ||
-        !child_write_files(spec, root_fd))
+    if (!child_mount_root(spec, fds, &root_fd, &written) || !child_mount_system(spec, root_fd, &proc_fd) ||
+        (!written && !child_write_files(spec, root_fd)))
         fail(spec->sync_fd, STAGE_MOUNTS, errno);
     /* By its own /proc: in that of the keeper these files would be there once for every box.
      * Kernels on which nobody may do it leave the bound to the box's memory. */

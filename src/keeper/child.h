@@ -55,10 +55,13 @@ enum { CHILD_KEEP_MAX = CGROUP_KINDS + 4 };
 int child_keep(const ChildSpec *spec, int ret_keep[static CHILD_KEEP_MAX]);
 
 /* Steps of child_run; all set errno. */
-bool child_mount_root(const ChildSpec *spec, const int *fds, int *ret_root_fd);
+bool child_mount_root(const ChildSpec *spec, const int *fds, int *ret_root_fd, bool *ret_written);
 bool child_mount_system(const ChildSpec *spec, int root_fd, int *ret_proc_fd);
 /* `ret_user_fd`: the box's /proc/sys/user, through which it can still be written. */
 bool child_mask(const ChildSpec *spec, int proc_fd, int *ret_user_fd);
+/* The box's own files in /etc: below the overlay before it is mounted, where that is the same and takes a
+ * fraction of the time; else through it. */
+bool child_write_below(const ChildSpec *spec, bool *ret_written);
 bool child_write_files(const ChildSpec *spec, int root_fd);
 bool child_enter_root(int root_fd);
 bool child_forbid_namespaces(int user_fd);
@@ -66,3 +69,10 @@ bool child_limit(const ChildSpec *spec);
 bool child_drop_capabilities(void);
 bool child_landlock(int abi);
 bool child_filter(const FilterProgram *filter);
+
+/* What its files share.  Folders of the image are opened without following a link. */
+#define CHILD_LAYER "l00" /* where a layer is attached in the stage folder */
+void child_layer_name(uint32_t layer, char name[static sizeof CHILD_LAYER]);
+int child_open_dir(int root_fd, const char *name);
+int child_make_dir(int root_fd, const char *name);
+bool child_write_file(int dir_fd, const char *name, const char *text);

@@ -404,6 +404,14 @@ main(int argc, char **argv)
         printf("%u %u\n", st.st_uid, st.st_gid);
         return 0;
     }
+    if (argc == 3 && strcmp(argv[1], "mode") == 0) {
+        struct stat st;
+
+        if (lstat(argv[2], &st) < 0)
+            return errno;
+        printf("%o\n", st.st_mode);
+        return 0;
+    }
     if (argc == 4 && strcmp(argv[1], "write") == 0) {
         int fd = open(argv[2], O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 

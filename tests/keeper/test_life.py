@@ -33,6 +33,30 @@ def test_create_and_kill(keeper):
     boxes.nothing_left(keeper, of_keeper=True)
 
 
+@pytest.mark.parametrize('kind', ('image', 'link', 'none'))
+def test_folder_of_own_files(keeper, kind):
+    """It stays as the image has it, with what else is in it; a link or nothing gives no other box."""
+    etc = keeper.store / boxes.LAYER / 'etc'
+    (etc / 'resolv.conf').unlink()
+    if kind == 'image':
+        (etc / 'more').write_text('more')
+        os.chown(etc, 7, 8)
+        etc.chmod(0o2751)
+    else:
+        etc.rmdir()
+    if kind == 'link':
+        etc.symlink_to('tmp')
+        assert keeper.call(CREATE, boxes.new_id())[0].verb == FAILED
+        return
+    box = keeper.create(hostname='own')
+    assert box.run('/bin/probe', 'cat', '/etc/hostname') == (0, 'own\n')
+    if kind == 'image':
+        assert box.run('/bin/probe', 'cat', '/etc/more') == (0, 'more')
+        assert box.run('/bin/probe', 'stat', '/etc') == (0, '7 8\n')
+        assert box.run('/bin/probe', 'mode', '/etc') == (0, '42751\n')
+    keeper.kill_box(box)
+
+
 def test_namespaces_are_set_through_their_own_proc(make_keeper):
     """In the keeper's /proc each of these files would be there once for every box, and be looked for among all."""
     libc, in_open = ctypes.CDLL(None, use_errno=True), 0x20
