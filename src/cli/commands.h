@@ -19,6 +19,8 @@
     X(sandbox)                                                                                               \
     X(template)                                                                                              \
     X(repo)                                                                                                  \
+    X(pr)                                                                                                    \
+    X(issue)                                                                                                 \
     X(verify)                                                                                                \
     X(queue)                                                                                                 \
     X(door)                                                                                                  \

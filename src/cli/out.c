@@ -113,6 +113,12 @@ out_clean(const char *text)
     return clean_but(text, "");
 }
 
+char *
+out_clean_line(const char *text)
+{
+    return clean_but(text, "\t");
+}
+
 static char *
 styled(const Out *out, OutStyle style, const char *text)
 {

@@ -71,3 +71,5 @@ int out_fd(const Out *out); /* borrowed */
 
 /* The text without control characters, direction overrides or bad UTF-8. */
 char *out_clean(const char *text);
+/* The same, but tabs stay: a line of a file. */
+char *out_clean_line(const char *text);

@@ -224,7 +224,10 @@ code_of_status(int status)
 {
     switch (status) {
     case 400:
+    case 422:
         return EXIT_CODE_USAGE;
+    case 405:
+        return EXIT_CODE_CONFLICT;
     case 401:
     case 403:
         return EXIT_CODE_DENIED;
@@ -238,6 +241,16 @@ code_of_status(int status)
     default:
         return EXIT_CODE_FAILED;
     }
+}
+
+/* GitHub's dialect says only in a list what is wrong with a request. */
+static const char *
+reason_of(const Json *body, const char *text)
+{
+    const Json *first = json_array_get(json_object_get(body, "errors"), 0);
+    const char *more = json_string_value(json_object_get(first, "message"));
+
+    return more != NULL ? more : text;
 }
 
 static void
@@ -262,7 +275,7 @@ read_refusal(const Exchange *x, RemoteReply *reply)
             "owner, prints a right one",
             where, place->key_origin);
     else
-        set_failure(reply, code_of_status(x->status), "%.*s", MESSAGE_MAX, text);
+        set_failure(reply, code_of_status(x->status), "%.*s", MESSAGE_MAX, reason_of(reply->body, text));
 }
 
 static void

@@ -14,8 +14,9 @@ def answer(body, status='200 OK', kind='application/json', **headers):
 
 
 class Fake:
-    """`replies` maps the beginning of a path to the bytes of the whole answer; `hold` keeps the
-    connection open behind it until the client has gone."""
+    """`replies` maps the beginning of a path to the bytes of the whole answer, or to a list of them that
+    are given one after the other, the last one for ever; `hold` keeps the connection open behind it
+    until the client has gone."""
 
     def __init__(self, replies, hold=False):
         self.replies, self.hold = replies, hold
@@ -49,7 +50,10 @@ class Fake:
         self.requests.append(text)
         path = text.split(' ')[1]
         found = max((p for p in self.replies if path.startswith(p)), key=len, default=None)
-        client.sendall(self.replies[found] if found else answer({'code': 404, 'message': 'nothing'}, '404 Not Found'))
+        reply = self.replies[found] if found else answer({'code': 404, 'message': 'nothing'}, '404 Not Found')
+        if isinstance(reply, list):
+            reply = reply.pop(0) if len(reply) > 1 else reply[0]
+        client.sendall(reply)
         while self.hold and client.recv(65536):
             pass
 
