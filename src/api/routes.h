@@ -42,6 +42,7 @@ extern const ApiRoute usage_routes[];
 
 /* Those of api/v3 */
 extern const ApiRoute v3_branches_routes[];
+extern const ApiRoute v3_check_runs_routes[];
 extern const ApiRoute v3_commits_routes[];
 extern const ApiRoute v3_contents_routes[];
 extern const ApiRoute v3_contents_write_routes[];
@@ -54,7 +55,9 @@ extern const ApiRoute v3_pull_git_routes[];
 extern const ApiRoute v3_pull_merge_routes[];
 extern const ApiRoute v3_pulls_routes[];
 extern const ApiRoute v3_refs_routes[];
+extern const ApiRoute v3_repo_list_routes[];
 extern const ApiRoute v3_repos_routes[];
 extern const ApiRoute v3_review_comments_routes[];
 extern const ApiRoute v3_reviews_routes[];
+extern const ApiRoute v3_statuses_routes[];
 extern const ApiRoute v3_users_routes[];

@@ -60,6 +60,13 @@ void repo_create(Forge *forge, const RepoSpec *spec, RepoFunc done, void *data);
  * ends.  ERR_CONFLICT: nothing to fetch from, or one is under way. */
 bool repo_fetch(Repo *repo, const char *actor, GError **error);
 
+/* NULL members stay as they are.  The default branch has to be there: ERR_INVALID. */
+typedef struct RepoEdit {
+    const char *actor;
+    const char *description, *default_branch;
+} RepoEdit;
+void repo_edit(Repo *repo, const RepoEdit *edit, DbDone done, void *data);
+
 /* `done` when no row of it is left; the folder goes behind that. */
 void repo_remove(Repo *repo, const char *actor, DbDone done, void *data);
 

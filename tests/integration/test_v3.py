@@ -428,3 +428,150 @@ def test_killed_behind_the_move(make_server):
     put(server, f'{at}/z', {'message': 'feat: z', 'content': coded(b'z')}, 201)
     assert [(kind, name) for kind, name, _ in moves(server, since)] == [('commit.pushed', 'main')] * 2
     assert [e['name'] for e in get(server, at).json] == ['x', 'y', 'z']
+
+
+# ---- what is known of a commit ----
+
+def test_statuses(server, repo):
+    tip = repo.head()
+    at = f'{repo.at}/statuses/{tip}'
+    empty = get(server, f'{repo.at}/commits/main/status').json
+    assert (empty['state'], empty['total_count']) == ('pending', 0)
+    for state, context in (('pending', 'ci'), ('success', 'ci'), ('success', 'lint')):
+        made = put(server, at, {'state': state, 'context': context, 'description': 'd', 'target_url': 'http://x'}, 201, 'POST')
+        assert made['state'] == state and made['context'] == context and made['creator']['login']
+    both = get(server, f'{repo.at}/commits/feature%2Fone.two/status').json
+    assert (both['state'], both['total_count'], both['sha']) == ('success', 2, tip)
+    page = get(server, f'{repo.at}/commits/{tip}/statuses?per_page=2')
+    assert [s['context'] for s in page.json] == ['lint', 'ci'] and links(page)['last'].endswith('page=2')
+    assert put(server, at, {'state': 'error'}, 201, 'POST')['context'] == 'default'
+    assert get(server, f'{repo.at}/commits/{tip}/status').json['state'] == 'failure'
+    assert put(server, at, {'state': 'great'}, 422, 'POST')
+    assert put(server, at, {}, 422, 'POST')['errors'][0] == {'resource': 'Status', 'field': 'state', 'code': 'missing_field'}
+    put(server, f'{repo.at}/statuses/' + 'a' * 40, {'state': 'success'}, 422, 'POST')
+    get(server, f'{repo.at}/commits/none/status', 422)
+
+
+def test_check_runs(server, repo):
+    tip, at = repo.head(), f'{repo.at}/check-runs'
+    made = put(server, at, {'name': 'unit', 'head_sha': tip, 'unknown': {'x': 1}, 'details_url': None}, 201, 'POST')
+    assert (made['status'], made['conclusion'], made['head_sha'], made['seen_by']) == ('queued', None, tip, 'claimed')
+    one = f'{at}/{made["id"]}'
+    assert get(server, one).json == made
+    done = put(server, one, {'conclusion': 'success', 'completed_at': '2026-01-02T03:04:05Z',
+                             'output': {'title': 't', 'summary': 's', 'text': 'x'}}, 200, 'PATCH')
+    assert (done['status'], done['completed_at'], done['output']['text']) == ('completed', '2026-01-02T03:04:05Z', 'x')
+    again = put(server, at, {'name': 'unit', 'head_sha': 'feature/one.two', 'status': 'in_progress'}, 201, 'POST')
+    listed = get(server, f'{repo.at}/commits/feature%2Fone.two/check-runs').json
+    assert (listed['total_count'], [c['id'] for c in listed['check_runs']]) == (1, [again['id']])
+    assert get(server, f'{repo.at}/commits/{tip}/check-runs?filter=all').json['total_count'] == 2
+    assert get(server, f'{repo.at}/commits/{tip}/check-runs?filter=all&status=completed').json['total_count'] == 1
+    for body in ({'name': 'x'}, {'head_sha': tip}, {'name': 'x', 'head_sha': 'none'}, {'name': 7, 'head_sha': tip},
+                 {'name': 'x', 'head_sha': tip, 'status': 'completed'}, {'name': 'x', 'head_sha': tip, 'status': 'odd'},
+                 {'name': 'x', 'head_sha': tip, 'started_at': 'soon'}, {'name': 'x', 'head_sha': tip, 'output': []}):
+        put(server, at, body, 422, 'POST')
+    for number in ('0', '-1', 'x', '999999', '1e9', '99999999999999999999'):
+        get(server, f'{at}/{number}', 404)
+    other = make_repo(server, 'elsewhere')[1]
+    get(server, f'/repos/coop/{other["name"]}/check-runs/{made["id"]}', 404)
+
+
+# ---- making and changing repositories ----
+
+def test_repository_life(server, tmp_path):
+    made = put(server, '/user/repos', {'name': 'lived', 'description': 'd', 'auto_init': True, 'private': False}, 201, 'POST')
+    assert made['full_name'] == 'coop/lived' and made['permissions']['admin']
+    taken = put(server, '/user/repos', {'name': 'Lived'}, 422, 'POST')
+    assert taken['errors'][0]['field'] == 'name' and 'already exists' in taken['errors'][0]['message']
+    assert put(server, '/orgs/team/repos', {'name': 'theirs'}, 201, 'POST')['owner']['login'] == 'team'
+    assert get(server, '/orgs/team').json['type'] == 'Organization'
+    at = '/repos/coop/lived'
+    tip = get(server, f'{at}/git/ref/heads/main').json['object']['sha']
+    put(server, f'{at}/git/refs', {'ref': 'refs/heads/trunk', 'sha': tip}, 201, 'POST')
+    changed = put(server, at, {'description': 'new', 'default_branch': 'trunk', 'allow_squash_merge': False,
+                               'name': 'lived'}, 200, 'PATCH')
+    assert (changed['description'], changed['default_branch']) == ('new', 'trunk')
+    assert (changed['allow_squash_merge'], changed['allow_merge_commit']) == (False, True)
+    assert get(server, at).json == changed
+    clone = Work(tmp_path / 'clone', url_of(server, '/git/coop/lived.git')).clone()
+    assert clone.git('symbolic-ref', '--short', 'HEAD').stdout.strip() == 'trunk'
+    for body in ({'default_branch': 'none'}, {'default_branch': '../x'}, {'name': 'other'}, {'description': 7},
+                 {'allow_merge_commit': False, 'allow_rebase_merge': False}):
+        put(server, at, body, 422, 'PATCH')
+    assert get(server, at).json == changed
+    box = server.make_key('read,box')['key']
+    put(server, at, {'description': 'x'}, 403, 'PATCH', key=box)
+    put(server, at, b'', 403, 'DELETE', key=box)
+    put(server, '/user/repos', {'name': 'x/y'}, 422, 'POST')
+    put(server, at, b'', 204, 'DELETE')
+    get(server, at, 404)
+
+
+def test_change_outlives_a_start(make_server):
+    server = make_server()
+    make_repo(server, 'kept', first_commit=True)
+    tip = get(server, '/repos/coop/kept/git/ref/heads/main').json['object']['sha']
+    put(server, '/repos/coop/kept/git/refs', {'ref': 'refs/heads/next', 'sha': tip}, 201, 'POST')
+    put(server, '/repos/coop/kept', {'description': 'kept', 'default_branch': 'next'}, 200, 'PATCH')
+    server.stop()
+    server.start()
+    seen = get(server, '/repos/coop/kept').json
+    assert (seen['description'], seen['default_branch']) == ('kept', 'next')
+
+
+def test_lists_of_repositories(make_server):
+    server = make_server()
+    for number in range(7):
+        make_repo(server, f'r{6 - number}', owner='a' if number % 2 else 'B')
+    first = get(server, '/user/repos?per_page=3')
+    assert [r['full_name'] for r in first.json] == ['a/r1', 'a/r3', 'a/r5']
+    assert links(first)['last'].endswith('per_page=3&page=3')
+    assert [r['name'] for r in get(server, '/users/b/repos').json] == ['r0', 'r2', 'r4', 'r6']
+    assert [r['name'] for r in get(server, '/orgs/B/repos?direction=asc').json] == ['r6', 'r4', 'r2', 'r0']
+    assert get(server, '/users/none/repos').json == []
+
+
+# ---- bodies ----
+
+@pytest.mark.parametrize('body, status, message', [
+    (b'{', 400, 'Problems parsing JSON'),
+    (b'{"ref": "x", "ref": "y"}', 400, 'Problems parsing JSON'),
+    (b'{"ref": "\xff"}', 400, 'Problems parsing JSON'),
+    (b'[' * 100000 + b']' * 100000, 400, 'Problems parsing JSON'),
+    (b'{"a":' * 5000 + b'1' + b'}' * 5000, 400, 'Problems parsing JSON'),
+    (b'[]', 400, 'Body should be a JSON object'),
+    (b'7', 400, 'Body should be a JSON object'),
+    (b'null', 400, 'Body should be a JSON object'),
+    (b'', 422, 'Validation Failed'),
+])
+def test_odd_bodies(server, repo, body, status, message):
+    error = put(server, f'{repo.at}/git/refs', body, status, 'POST')
+    assert error['message'] == message and error['status'] == str(status) and error['documentation_url']
+
+
+def test_large_body(make_server):
+    server = make_server(env={'COOP_HTTP_BODY_LIMIT': '64KiB'})
+    make_repo(server, 'small')
+    body = {'message': 'feat: x', 'content': coded(bytes(100000))}
+    error = put(server, '/repos/coop/small/contents/x', body, 413)
+    assert error['status'] == '413' and error['message']
+    get(server, '/repos/coop/small/contents', 409)
+
+
+# ---- the rate ----
+
+def test_rate(make_server):
+    server = make_server(env={'COOP_HTTP_RATE_PER_KEY': '1', 'COOP_HTTP_RATE_BURST': '20'})
+    key = server.make_key('read', name='slow')['key']
+    limit = get(server, '/rate_limit', key=key)
+    core = limit.json['resources']['core']
+    assert core['limit'] == 20 and core['remaining'] == 19 and limit.json['rate'] == core
+    assert limit.headers['X-RateLimit-Limit'] == '20' and limit.headers['X-RateLimit-Remaining'] == '19'
+    assert int(limit.headers['X-RateLimit-Reset']) == core['reset']
+    tag = get(server, '/user', key=key).headers['ETag']
+    for _ in range(30):  # more than the bucket has: what did not change does not count
+        get(server, '/user', 304, key=key, headers={'If-None-Match': tag})
+    statuses = [ask(server, 'GET', '/user', key=key) for _ in range(25)]
+    assert statuses[0].status == 200 and statuses[-1].status == 429
+    assert statuses[-1].headers['Retry-After'] and statuses[-1].json['status'] == '429'
+    assert statuses[-1].headers['X-RateLimit-Remaining'] == '0'

@@ -28,5 +28,8 @@ Json *v3_commit(const V3Place *place, const GitCommit *commit);
 Json *v3_git_commit(const V3Place *place, const GitCommit *commit);
 /* A changed file: {sha, filename, status, additions, deletions, changes, patch, …} at `head`. */
 Json *v3_file(const V3Place *place, const DiffFile *file, const char *head);
+/* Rows of check-row.h.  `seen_by` of a check run is ours: "coop" or "claimed". */
+Json *v3_status(const V3Place *place, const Json *row);
+Json *v3_check_run(const V3Place *place, const Json *row);
 /* Bytes of git as text: what is not UTF-8 becomes U+FFFD. */
 Json *v3_text(const char *bytes);
