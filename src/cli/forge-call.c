@@ -57,6 +57,18 @@ forge_call_open(Cli *cli, ForgeCall *ret_call)
     return code == EXIT_CODE_OK && named == NULL ? only_repo(ret_call) : code;
 }
 
+ExitCode
+forge_call_begin(Cli *cli, ForgeCall *ret_call, gint64 *ret_number)
+{
+    const char *text = cli_args(cli)[0];
+    guint64 number;
+
+    if (!g_ascii_string_to_unsigned(text + (*text == '#'), 10, 1, G_MAXINT64, &number, NULL))
+        return cli_fail(cli, EXIT_CODE_USAGE, "'%s' is no number, such as 7 or '#7'", text);
+    *ret_number = (gint64)number;
+    return forge_call_open(cli, ret_call);
+}
+
 void
 forge_call_clear(ForgeCall *call)
 {
@@ -66,20 +78,6 @@ forge_call_clear(ForgeCall *call)
 }
 
 /* ---- calls ---- */
-
-bool
-forge_call_number(Cli *cli, gint64 *ret_number)
-{
-    const char *text = cli_args(cli)[0];
-    guint64 number;
-
-    if (!g_ascii_string_to_unsigned(text + (*text == '#'), 10, 1, G_MAXINT64, &number, NULL)) {
-        cli_fail(cli, EXIT_CODE_USAGE, "'%s' is no number, such as 7 or '#7'", text);
-        return false;
-    }
-    *ret_number = (gint64)number;
-    return true;
-}
 
 char *
 forge_call_path(const ForgeCall *call, const char *fmt, ...)

@@ -18,11 +18,11 @@ typedef struct ForgeCall {
 
 /* The repository of --repo, or the only one. */
 ExitCode forge_call_open(Cli *cli, ForgeCall *ret_call);
+/* The same for a command whose first argument is a number: "7", or "#7". */
+ExitCode forge_call_begin(Cli *cli, ForgeCall *ret_call, gint64 *ret_number);
 void forge_call_clear(ForgeCall *call);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(ForgeCall, forge_call_clear)
 
-/* "7" or "#7", the first argument. */
-bool forge_call_number(Cli *cli, gint64 *ret_number);
 /* Below /api/v3/repos/OWNER/NAME; what goes in by the format is escaped already. */
 char *forge_call_path(const ForgeCall *call, const char *fmt, ...) G_GNUC_PRINTF(2, 3);
 

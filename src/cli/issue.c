@@ -59,9 +59,7 @@ run_show(Cli *cli)
     g_autoptr(Json) issue = NULL, comments = json_array();
     gint64 number;
 
-    if (!forge_call_number(cli, &number))
-        return EXIT_CODE_USAGE;
-    ExitCode code = forge_call_open(cli, &call);
+    ExitCode code = forge_call_begin(cli, &call, &number);
 
     if (code != EXIT_CODE_OK)
         return code;
@@ -124,7 +122,7 @@ run_close(Cli *cli)
     g_autoptr(Json) change = json_pack("{s:s, s:s}", "state", "closed", "state_reason",
                                        reason != NULL ? reason : "completed");
 
-    return threads_change(cli, "issues", change, "closed");
+    return threads_send(cli, &(ThreadsCall){"PATCH", "issues", "", change, "closed"});
 }
 
 /* ---- the commands ---- */

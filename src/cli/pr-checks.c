@@ -68,9 +68,7 @@ run(Cli *cli)
     g_autoptr(Json) pull = NULL, found = NULL;
     gint64 number;
 
-    if (!forge_call_number(cli, &number))
-        return EXIT_CODE_USAGE;
-    ExitCode code = forge_call_open(cli, &call);
+    ExitCode code = forge_call_begin(cli, &call, &number);
 
     if (code != EXIT_CODE_OK)
         return code;

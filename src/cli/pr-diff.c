@@ -29,9 +29,7 @@ run(Cli *cli)
     RemoteCall ask = REMOTE_CALL_INIT;
     gint64 number;
 
-    if (!forge_call_number(cli, &number))
-        return EXIT_CODE_USAGE;
-    ExitCode code = forge_call_open(cli, &call);
+    ExitCode code = forge_call_begin(cli, &call, &number);
 
     if (code != EXIT_CODE_OK)
         return code;

@@ -189,9 +189,7 @@ run(Cli *cli)
 {
     Merge m = {.cli = cli};
 
-    if (!forge_call_number(cli, &m.number))
-        return EXIT_CODE_USAGE;
-    ExitCode code = forge_call_open(cli, &m.call);
+    ExitCode code = forge_call_begin(cli, &m.call, &m.number);
 
     if (code == EXIT_CODE_OK) {
         m.path = repo_path(m.call.owner, m.call.name, "/merges");

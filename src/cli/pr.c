@@ -98,9 +98,7 @@ run_show(Cli *cli)
     g_autoptr(Json) pull = NULL;
     gint64 number;
 
-    if (!forge_call_number(cli, &number))
-        return EXIT_CODE_USAGE;
-    ExitCode code = forge_call_open(cli, &call);
+    ExitCode code = forge_call_begin(cli, &call, &number);
 
     if (code != EXIT_CODE_OK)
         return code;
@@ -136,29 +134,13 @@ static const struct {
 static ExitCode
 review(Cli *cli, size_t verdict)
 {
-    gint64 number;
-    g_autofree char *text = forge_call_number(cli, &number)
-                                ? threads_read_body(cli, verdicts[verdict].needs_body)
-                                : NULL;
-    g_auto(ForgeCall) call = {0};
-    g_autoptr(Json) made = NULL;
+    g_autofree char *text = threads_read_body(cli, verdicts[verdict].needs_body);
+    g_autoptr(Json)
+        body = text != NULL ? json_pack("{s:s, s:s}", "event", verdicts[verdict].event, "body", text) : NULL;
 
-    if (text == NULL)
+    if (body == NULL)
         return EXIT_CODE_USAGE;
-    ExitCode code = forge_call_open(cli, &call);
-
-    if (code != EXIT_CODE_OK)
-        return code;
-    g_autofree char *path = forge_call_path(&call, "/pulls/%" G_GINT64_FORMAT "/reviews", number);
-    g_autoptr(Json) body = json_pack("{s:s, s:s}", "event", verdicts[verdict].event, "body", text);
-
-    code = forge_call_run(&call, "POST", path, body, &made);
-    if (code != EXIT_CODE_OK)
-        return code;
-    out_json(cli_out(cli), made);
-    out_text(cli_out(cli), OUT_PLAIN, "%s %s/%s#%" G_GINT64_FORMAT "\n", verdicts[verdict].said, call.owner,
-             call.name, number);
-    return EXIT_CODE_OK;
+    return threads_send(cli, &(ThreadsCall){"POST", "pulls", "/reviews", body, verdicts[verdict].said});
 }
 
 static ExitCode
@@ -185,7 +167,8 @@ run_ready(Cli *cli)
     bool undo = cli_option(cli, "undo") != NULL;
     g_autoptr(Json) change = json_pack("{s:b}", "draft", (int)undo);
 
-    return threads_change(cli, "pulls", change, undo ? "made a draft of" : "made ready");
+    return threads_send(
+        cli, &(ThreadsCall){"PATCH", "pulls", "", change, undo ? "made a draft of" : "made ready"});
 }
 
 static ExitCode
@@ -194,7 +177,8 @@ run_close(Cli *cli)
     bool reopen = cli_option(cli, "reopen") != NULL;
     g_autoptr(Json) change = json_pack("{s:s}", "state", reopen ? "open" : "closed");
 
-    return threads_change(cli, "pulls", change, reopen ? "opened again" : "closed");
+    return threads_send(cli,
+                        &(ThreadsCall){"PATCH", "pulls", "", change, reopen ? "opened again" : "closed"});
 }
 
 /* ---- the commands ---- */

@@ -113,50 +113,34 @@ threads_read_body(Cli *cli, bool needed)
 /* ---- changing ---- */
 
 ExitCode
-threads_run_comment(Cli *cli)
+threads_send(Cli *cli, const ThreadsCall *what)
 {
-    gint64 number;
-    g_autofree char *text = forge_call_number(cli, &number) ? threads_read_body(cli, true) : NULL;
     g_auto(ForgeCall) call = {0};
-    g_autoptr(Json) made = NULL;
-
-    if (text == NULL)
-        return EXIT_CODE_USAGE;
-    ExitCode code = forge_call_open(cli, &call);
+    g_autoptr(Json) answer = NULL;
+    gint64 number;
+    ExitCode code = forge_call_begin(cli, &call, &number);
 
     if (code != EXIT_CODE_OK)
         return code;
-    g_autofree char *path = forge_call_path(&call, "/issues/%" G_GINT64_FORMAT "/comments", number);
-    g_autoptr(Json) body = json_pack("{s:s}", "body", text);
+    g_autofree char *path = forge_call_path(&call, "/%s/%" G_GINT64_FORMAT "%s", what->kind, number,
+                                            what->rest);
 
-    code = forge_call_run(&call, "POST", path, body, &made);
+    code = forge_call_run(&call, what->method, path, what->body, &answer);
     if (code != EXIT_CODE_OK)
         return code;
-    out_json(cli_out(cli), made);
-    out_text(cli_out(cli), OUT_PLAIN, "commented on %s/%s#%" G_GINT64_FORMAT "\n", call.owner, call.name,
+    out_json(cli_out(cli), answer);
+    out_text(cli_out(cli), OUT_PLAIN, "%s %s/%s#%" G_GINT64_FORMAT "\n", what->said, call.owner, call.name,
              number);
     return EXIT_CODE_OK;
 }
 
 ExitCode
-threads_change(Cli *cli, const char *kind, const Json *change, const char *said)
+threads_run_comment(Cli *cli)
 {
-    gint64 number;
-    g_auto(ForgeCall) call = {0};
-    g_autoptr(Json) thread = NULL;
+    g_autofree char *text = threads_read_body(cli, true);
+    g_autoptr(Json) body = text != NULL ? json_pack("{s:s}", "body", text) : NULL;
 
-    if (!forge_call_number(cli, &number))
+    if (body == NULL)
         return EXIT_CODE_USAGE;
-    ExitCode code = forge_call_open(cli, &call);
-
-    if (code != EXIT_CODE_OK)
-        return code;
-    g_autofree char *path = forge_call_path(&call, "/%s/%" G_GINT64_FORMAT, kind, number);
-
-    code = forge_call_run(&call, "PATCH", path, change, &thread);
-    if (code != EXIT_CODE_OK)
-        return code;
-    out_json(cli_out(cli), thread);
-    out_text(cli_out(cli), OUT_PLAIN, "%s %s/%s#%" G_GINT64_FORMAT "\n", said, call.owner, call.name, number);
-    return EXIT_CODE_OK;
+    return threads_send(cli, &(ThreadsCall){"POST", "issues", "/comments", body, "commented on"});
 }

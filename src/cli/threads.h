@@ -29,5 +29,11 @@ char *threads_read_body(Cli *cli, bool needed);
 
 /* coop pr comment, coop issue comment */
 ExitCode threads_run_comment(Cli *cli);
-/* PATCH of the thread; `said` is what is told with its number. */
-ExitCode threads_change(Cli *cli, const char *kind, const Json *change, const char *said);
+
+typedef struct ThreadsCall {
+    const char *method, *kind; /* "pulls", "issues" */
+    const char *rest;          /* behind the number */
+    const Json *body;
+    const char *said; /* of it, when it is done, before its name */
+} ThreadsCall;
+ExitCode threads_send(Cli *cli, const ThreadsCall *what);

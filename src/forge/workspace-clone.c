@@ -92,6 +92,19 @@ clone_finish(Clone *c)
     clone_free(c);
 }
 
+bool
+clone_step(Clone *c, const char *what, int code, const char *err, const GError *error)
+{
+    g_autoptr(GError) said = error == NULL && code != 0 ? box_call_error(what, code, err) : NULL;
+
+    if (error != NULL || said != NULL)
+        clone_fail(c, error != NULL ? error : said);
+    if (clone_goes_on(c))
+        return true;
+    clone_finish(c);
+    return false;
+}
+
 /* ---- what goes on side by side ---- */
 
 static void
@@ -325,15 +338,9 @@ static void
 on_left_removed(int code, const char *out, const char *err, const GError *error, void *data)
 {
     Clone *c = data;
-    g_autoptr(GError) said = error == NULL && code != 0 ? box_call_error("remove what was left", code, err)
-                                                        : NULL;
 
-    if (error != NULL || said != NULL)
-        clone_fail(c, error != NULL ? error : said);
-    if (!clone_goes_on(c)) {
-        clone_finish(c);
+    if (!clone_step(c, "remove what was left", code, err, error))
         return;
-    }
     workspace_drop(c->forge, c->box_id, c->repository_id);
     prepare(c);
 }

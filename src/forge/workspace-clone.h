@@ -37,6 +37,8 @@ void clone_fail(Clone *c, const GError *error);
 bool clone_goes_on(Clone *c);
 /* The answer is `c->value`; with an error what was made is taken back. */
 void clone_finish(Clone *c);
+/* A command of ours in the box has ended; false: not as it should, and the clone has. */
+bool clone_step(Clone *c, const char *what, int code, const char *err, const GError *error);
 
 /* Place, branch and objects are there: .git, the row and the files are next. */
 void clone_write(Clone *c);

@@ -51,15 +51,9 @@ static void
 on_checked_out(int code, const char *out, const char *err, const GError *error, void *data)
 {
     Clone *c = data;
-    g_autoptr(GError) said = error == NULL && code != 0 ? box_call_error("check the branch out", code, err)
-                                                        : NULL;
 
-    if (error != NULL || said != NULL)
-        clone_fail(c, error != NULL ? error : said);
-    if (!clone_goes_on(c)) {
-        clone_finish(c);
+    if (!clone_step(c, "check the branch out", code, err, error))
         return;
-    }
     FAILPOINT("clone-checked-out");
     Workspace w = row_of(c);
 
@@ -83,15 +77,9 @@ static void
 on_fetched(int code, const char *out, const char *err, const GError *error, void *data)
 {
     Clone *c = data;
-    g_autoptr(GError) said = error == NULL && code != 0 ? box_call_error("fetch what is newer", code, err)
-                                                        : NULL;
 
-    if (error != NULL || said != NULL)
-        clone_fail(c, error != NULL ? error : said);
-    if (clone_goes_on(c))
+    if (clone_step(c, "fetch what is newer", code, err, error))
         check_out(c);
-    else
-        clone_finish(c);
 }
 
 static void
