@@ -122,7 +122,7 @@ exchange_settle(Exchange *x)
 void
 exchange_refuse(Exchange *x, int status, const char *message)
 {
-    if (x->answered)
+    if (x->answered || x->request == NULL)
         return;
     g_autofree char *text = g_strdup_printf("coop: %s\n", message);
 
@@ -334,11 +334,9 @@ read_body(Exchange *x)
     http_request_read_body(x->request, &sink, x, max);
 }
 
-void
-exchange_start(Exchange *x)
+bool
+exchange_come_up(Exchange *x, GError **error)
 {
-    g_autoptr(GError) error = NULL;
-
     buf_init(&x->to_child, TO_CHILD_MAX);
     buf_init(&x->said, GIT_ERROR_MAX);
     buf_init(&x->moved, HOOK_REPORT_MAX);
@@ -349,21 +347,40 @@ exchange_start(Exchange *x)
     x->stall.expired = on_stall;
     x->end.expired = on_end;
     x->body_over = true;
-    if (!exchange_spawn(x, on_child_exit, &error)) {
-        log_warn("forge", "git cannot be started", log_gerror(error));
-        exchange_refuse(x, 503, "git cannot be started");
-        smart_drop(x);
-        return;
-    }
-    http_request_on_gone(x->request, on_gone, x);
-    loop_timer_set(x->smart->loop, &x->stall, SMART_STALL_MS);
-    loop_timer_set(x->smart->loop, &x->end, SMART_TIME_MS);
+    if (!exchange_spawn(x, on_child_exit, error))
+        return false;
     exchange_watch(x, &x->out, EPOLLIN);
     exchange_watch(x, &x->err, EPOLLIN);
     exchange_watch(x, &x->report, EPOLLIN);
     exchange_let_begin(x);
+    return true;
+}
+
+void
+exchange_attend(Exchange *x)
+{
+    http_request_on_gone(x->request, on_gone, x);
+    if (!x->cut) {
+        loop_timer_set(x->smart->loop, &x->stall, SMART_STALL_MS);
+        loop_timer_set(x->smart->loop, &x->end, SMART_TIME_MS);
+    }
     if (http_request_has_body(x->request))
         read_body(x);
     else
         exchange_close_pipe(x, &x->in);
+}
+
+bool
+exchange_start(Exchange *x)
+{
+    g_autoptr(GError) error = NULL;
+
+    if (exchange_come_up(x, &error)) {
+        exchange_attend(x);
+        return true;
+    }
+    log_warn("forge", "git cannot be started", log_gerror(error));
+    exchange_refuse(x, 503, "git cannot be started");
+    smart_drop(x);
+    return false;
 }

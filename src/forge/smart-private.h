@@ -10,11 +10,17 @@
 
 typedef struct Exchange Exchange;
 
+enum {
+    SMART_SPARES_MAX = 8,
+    SMART_SPARE_MS = 3000, /* a client that will push does so long before */
+};
+
 struct Smart {
     Forge *forge;
     Loop *loop;
     Exchange *exchanges; /* list */
-    guint n_exchanges;
+    guint n_exchanges;   /* spare ones too */
+    guint n_spares;
 };
 
 /* ---- smart-env.c: what the child is told ---- */
@@ -68,7 +74,7 @@ struct Exchange {
     Smart *smart;         /* NULL: was freed */
     Repo *repo;           /* a reference */
     GitRepo *git;         /* a reference, for threads */
-    HttpRequest *request; /* a reference */
+    HttpRequest *request; /* a reference; NULL: it is, or was, a spare one without */
     SmartAsk ask;         /* what it points to is below, static, or the repository's */
     char *actor, *box_id, *branch, *default_branch;
     RepoSettings *settings;
@@ -81,6 +87,7 @@ struct Exchange {
     Buf said;             /* standard error */
     Buf moved;            /* what the hook has told */
     LoopTimer stall, end; /* of the whole, later of its last moments */
+    bool spare;           /* waits for its request */
     bool body_over;       /* the sink has ended, or there is none */
     bool body_whole;      /* and everything came */
     bool paused;          /* the body waits for the child */
@@ -121,7 +128,11 @@ void exchange_watch(Exchange *x, LoopWatch *w, uint32_t events);
 void exchange_unwatch(Exchange *x, LoopWatch *w);
 void exchange_close_pipe(Exchange *x, LoopWatch *w);
 void exchange_progress(Exchange *x);
-void exchange_start(Exchange *x);
+/* False: it could not, and is gone. */
+bool exchange_start(Exchange *x);
+/* The same in two steps: without a request, and what is done for one. */
+bool exchange_come_up(Exchange *x, GError **error);
+void exchange_attend(Exchange *x);
 /* What has come for the child goes on to it, once it is in its group. */
 void exchange_flush(Exchange *x);
 /* The child is asked to end, and made to SMART_END_MS later; it goes on without its client. */
@@ -135,7 +146,20 @@ void exchange_settle(Exchange *x);
 /* What has moved is written down. */
 void exchange_told(Exchange *x);
 
+/* ---- smart-spare.c: children that are up before their push comes ----
+ *
+ * Who asks where to push to pushes in a moment.  Until then the child can be started and put into its group,
+ * which takes longer than all else.  It has read nothing, and is what the request would have started,
+ * variable by variable, or it is not used. */
+
+/* Takes the settings of one that answers where to push to. */
+void smart_make_spare(Exchange *x);
+/* The spare one that is as this one would be, with its request; NULL: there is none. */
+Exchange *smart_take_spare(Exchange *x);
+
 /* ---- smart.c ---- */
+
+Exchange *exchange_new(Smart *s, Repo *repo, HttpRequest *request, const SmartCaller *caller);
 
 void smart_drop(Exchange *x);
 void exchange_free(Exchange *x);

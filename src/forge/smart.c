@@ -26,7 +26,7 @@ smart_new(Forge *forge, Loop *loop)
 
 /* ---- exchanges ---- */
 
-static Exchange *
+Exchange *
 exchange_new(Smart *s, Repo *repo, HttpRequest *request, const SmartCaller *caller)
 {
     Exchange *x = g_new0(Exchange, 1);
@@ -36,7 +36,7 @@ exchange_new(Smart *s, Repo *repo, HttpRequest *request, const SmartCaller *call
     x->smart = s;
     x->repo = repo_ref(repo);
     x->git = git_repo_ref(repo_git(repo));
-    x->request = http_request_ref(request);
+    x->request = request != NULL ? http_request_ref(request) : NULL;
     x->actor = g_strdup(caller->actor);
     x->box_id = g_strdup(caller->box_id);
     x->branch = g_strdup(caller->branch);
@@ -65,7 +65,8 @@ leave(Exchange *x)
         return;
     repo_leave(x->repo);
     g_clear_pointer(&x->repo, repo_unref);
-    http_request_on_gone(x->request, NULL, NULL);
+    if (x->request != NULL)
+        http_request_on_gone(x->request, NULL, NULL);
     g_clear_pointer(&x->request, http_request_unref);
 }
 
@@ -103,7 +104,9 @@ smart_drop(Exchange *x)
     Smart *s = x->smart;
 
     exchange_close(x);
-    if (x->cut && x->ask.service == SMART_PUSH)
+    if (x->spare)
+        s->n_spares--;
+    else if (x->cut && x->ask.service == SMART_PUSH)
         forge_write(s->forge, x->repo, "clear what a push left", clear_leftovers, NULL, NULL, NULL);
     *(x->prev != NULL ? &x->prev->next : &s->exchanges) = x->next;
     if (x->next != NULL)
@@ -193,10 +196,18 @@ on_settings(void *data, const GError *error)
         log_warn("forge", "settings of a repository cannot be read", log_gerror(error));
         exchange_refuse(x, 503, "the server cannot read the repository's settings");
     }
-    if (error != NULL || http_request_is_gone(x->request))
+    if (error != NULL || http_request_is_gone(x->request)) {
         smart_drop(x);
-    else
-        exchange_start(x);
+        return;
+    }
+    Exchange *spare = smart_take_spare(x);
+
+    if (spare != NULL) {
+        smart_drop(x);
+        exchange_attend(spare);
+    } else if (exchange_start(x) && x->ask.service == SMART_ADVERTISE_PUSH) {
+        smart_make_spare(x);
+    }
 }
 
 static bool
@@ -205,8 +216,8 @@ may_begin(const Smart *s, const SmartCaller *caller)
     guint of_box = 0;
 
     for (const Exchange *x = s->exchanges; x != NULL; x = x->next)
-        of_box += caller->box_id != NULL && g_strcmp0(x->box_id, caller->box_id) == 0;
-    return s->n_exchanges < SMART_CHILDREN_MAX && of_box < SMART_CHILDREN_PER_BOX;
+        of_box += !x->spare && caller->box_id != NULL && g_strcmp0(x->box_id, caller->box_id) == 0;
+    return s->n_exchanges - s->n_spares < SMART_CHILDREN_MAX && of_box < SMART_CHILDREN_PER_BOX;
 }
 
 static void
