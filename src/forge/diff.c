@@ -7,6 +7,7 @@
 #include "forge/contents.h"
 #include "forge/diff-parse.h"
 #include "forge/diff-raw.h"
+#include "forge/git-private.h"
 
 #define EMPTY_TREE "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 
@@ -125,15 +126,11 @@ diff_files(GitRepo *repo, const DiffSpec *spec, GError **error)
     return read_page(repo, spec, found != NULL ? found : spec->from, &bounds, error);
 }
 
-bool
-diff_totals(GitRepo *repo, const char *old, const char *new, DiffTotals *ret_totals, GError **error)
+static bool
+count_totals(GitRepo *repo, const DiffSpec *spec, DiffTotals *ret_totals, GError **error)
 {
-    DiffSpec spec = {.old = old, .new = new};
     g_autoptr(GByteArray) out = NULL;
-
-    if (!spec_is_valid(&spec, error))
-        return false;
-    g_autoptr(GPtrArray) args = make_args(&spec, NULL, GIT_ARGS("--shortstat"));
+    g_autoptr(GPtrArray) args = make_args(spec, NULL, GIT_ARGS("--shortstat"));
     GitCall call = {.args = (const char *const *)args->pdata, .timeout_ms = DIFF_TIMEOUT_MS};
 
     if (!git_run(repo, &call, &out, error))
@@ -142,6 +139,30 @@ diff_totals(GitRepo *repo, const char *old, const char *new, DiffTotals *ret_tot
 
     return diff_totals_parse(g_strstrip(text), ret_totals) ||
            err_set(error, ERR_INTERNAL, "git summed changes up as '%s'", text);
+}
+
+/* The lines of all files are counted for it, also when a page shows few of them: so it is done once. */
+bool
+diff_totals(GitRepo *repo, const char *old, const char *new, DiffTotals *ret_totals, GError **error)
+{
+    DiffSpec spec = {.old = old, .new = new};
+    GitFact fact = {0};
+
+    if (!spec_is_valid(&spec, error))
+        return false;
+    g_strlcpy(fact.old, old != NULL ? old : EMPTY_TREE, sizeof fact.old);
+    g_strlcpy(fact.new, new, sizeof fact.new);
+    if (git_fact_find(repo, &fact)) {
+        *ret_totals = (DiffTotals){(guint)fact.values[0], fact.values[1], fact.values[2]};
+        return true;
+    }
+    if (!count_totals(repo, &spec, ret_totals, error))
+        return false;
+    fact.values[0] = ret_totals->files;
+    fact.values[1] = ret_totals->additions;
+    fact.values[2] = ret_totals->deletions;
+    git_fact_keep(repo, &fact);
+    return true;
 }
 
 typedef struct Stream {

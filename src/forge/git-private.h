@@ -2,13 +2,28 @@
 #pragma once
 #include "forge/git.h"
 
+enum { GIT_FACTS_MAX = 64 };
+
+/* What is true of two objects for ever. */
+typedef struct GitFact {
+    char old[GIT_OID_LEN + 1], new[GIT_OID_LEN + 1];
+    guint64 values[3];
+} GitFact;
+
 struct GitRepo {
     gatomicrefcount refs;
     char *id, *path;
     char *launcher, *hooks;
     bool foreign;
     GitHolder *holder; /* NULL: none */
+    GMutex mutex;      /* of what follows */
+    GitFact facts[GIT_FACTS_MAX];
+    guint n_facts; /* ever; the oldest make room */
 };
+
+/* Answers that cost much and were given before; from any thread. */
+bool git_fact_find(GitRepo *repo, GitFact *fact);
+void git_fact_keep(GitRepo *repo, const GitFact *fact);
 
 enum { GIT_CODE_FATAL = 128 }; /* git's own; above: a usage that is wrong, or a signal */
 

@@ -21,6 +21,7 @@ git_repo_new(const GitHostSpec *host, const char *id, const char *path)
     repo->hooks = g_strdup(host->hooks);
     repo->foreign = host->foreign;
     repo->holder = host->holder != NULL ? git_holder_ref(host->holder) : NULL;
+    g_mutex_init(&repo->mutex);
     return repo;
 }
 
@@ -41,7 +42,35 @@ git_repo_unref(GitRepo *repo)
     g_free(repo->launcher);
     g_free(repo->hooks);
     git_holder_unref(repo->holder);
+    g_mutex_clear(&repo->mutex);
     g_free(repo);
+}
+
+bool
+git_fact_find(GitRepo *repo, GitFact *fact)
+{
+    bool found = false;
+
+    g_mutex_lock(&repo->mutex);
+    for (guint i = 0; i < MIN(repo->n_facts, GIT_FACTS_MAX) && !found; i++) {
+        const GitFact *known = &repo->facts[i];
+
+        found = strcmp(known->old, fact->old) == 0 && strcmp(known->new, fact->new) == 0;
+        if (found)
+            *fact = *known;
+    }
+    g_mutex_unlock(&repo->mutex);
+    return found;
+}
+
+void
+git_fact_keep(GitRepo *repo, const GitFact *fact)
+{
+    g_mutex_lock(&repo->mutex);
+    repo->facts[repo->n_facts++ % GIT_FACTS_MAX] = *fact;
+    if (repo->n_facts == 2 * GIT_FACTS_MAX)
+        repo->n_facts = GIT_FACTS_MAX;
+    g_mutex_unlock(&repo->mutex);
 }
 
 const char *

@@ -11,8 +11,8 @@
  * first to the last variable: no configuration of the system or of a user, no hooks but ours, no
  * protocol, no fsmonitor, no pager, no external diff.  Nothing that a repository brings is run.
  *
- * These calls block: they are for the forge's threads (forge.h), never for the loop.  A GitRepo is
- * never changed after it was made, so any thread may use it. */
+ * These calls block: they are for the forge's threads (forge.h), never for the loop.  Any thread may use
+ * a GitRepo. */
 typedef struct GitRepo GitRepo;
 typedef struct GitHolder GitHolder; /* git-hold.h */
 

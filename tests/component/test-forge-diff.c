@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/err.h"
 #include "forge/diff.h"
+#include "forge/git-private.h"
 #include "support/git-story.h"
 
 enum { MANY = 10000 };
@@ -218,6 +220,34 @@ test_whole(void)
     g_assert_cmpuint(root->files->len, ==, 9);
 }
 
+/* Two commits stay as they are, so the repository is not asked again; others make room. */
+static void
+test_totals_are_kept(void)
+{
+    g_autoptr(GitWorld) world = all_kinds();
+    g_autofree char *old = git_world_tip(world, "old");
+    g_autofree char *new = git_world_tip(world, "new");
+    g_autofree char *away = g_strconcat(git_repo_path(world->repo), ".away", NULL);
+    DiffTotals first, totals = {0};
+
+    g_assert_true(diff_totals(world->repo, old, new, &first, NULL));
+    g_assert_cmpint(rename(git_repo_path(world->repo), away), ==, 0);
+    g_assert_true(diff_totals(world->repo, old, new, &totals, NULL));
+    g_assert_cmpuint(totals.files, ==, first.files);
+    g_assert_cmpuint(totals.additions, ==, first.additions);
+    g_assert_cmpuint(totals.deletions, ==, first.deletions);
+    g_assert_false(diff_totals(world->repo, new, old, &totals, NULL));
+    for (guint i = 0; i < GIT_FACTS_MAX; i++) {
+        GitFact other = {.values = {i}};
+
+        g_snprintf(other.old, sizeof other.old, "%040u", i);
+        git_fact_keep(world->repo, &other);
+        g_assert_true(git_fact_find(world->repo, &other));
+    }
+    g_assert_false(diff_totals(world->repo, old, new, &totals, NULL));
+    g_assert_cmpint(rename(away, git_repo_path(world->repo)), ==, 0);
+}
+
 /* A patch that is too long, one with too long a line, and what more there is. */
 static void
 test_bounds(void)
@@ -299,6 +329,7 @@ main(int argc, char **argv)
     g_test_add_func("/forge/diff/pages", test_pages);
     g_test_add_func("/forge/diff/refused", test_refused);
     g_test_add_func("/forge/diff/whole", test_whole);
+    g_test_add_func("/forge/diff/totals", test_totals_are_kept);
     g_test_add_func("/forge/diff/bounds", test_bounds);
     g_test_add_func("/forge/diff/many", test_many);
     return g_test_run();
