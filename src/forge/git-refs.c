@@ -145,3 +145,59 @@ git_branch_move(GitRepo *repo, const char *branch, const char *old, const char *
 
     return ref_of(branch, &ref, error) && git_ref_move(repo, ref, old, new, why, error);
 }
+
+static GString *
+moves_text(const GitRefMove *moves, size_t n)
+{
+    GString *text = g_string_new("start\n");
+
+    for (size_t i = 0; i < n; i++) {
+        bool removes = strcmp(moves[i].new, git_oid_zero) == 0;
+
+        g_string_append_printf(text, "option no-deref\n%s %s", removes ? "delete" : "update", moves[i].ref);
+        if (!removes)
+            g_string_append_printf(text, " %s", moves[i].new);
+        if (moves[i].old != NULL)
+            g_string_append_printf(text, " %s", moves[i].old);
+        g_string_append_c(text, '\n');
+    }
+    g_string_append(text, "prepare\ncommit\n");
+    return text;
+}
+
+static bool
+explain_moves(GitRepo *repo, const GitRefMove *moves, size_t n, const GitEnd *end, GError **error)
+{
+    for (size_t i = 0; i < n; i++) {
+        g_autofree char *now = NULL;
+
+        if (moves[i].old == NULL)
+            continue;
+        if (!look_up(repo, moves[i].ref, &now, error))
+            return false;
+        if (g_strcmp0(now != NULL ? now : git_oid_zero, moves[i].old) != 0)
+            return err_set(error, ERR_CONFLICT, "'%s' is at %s, not at %s", moves[i].ref, place_name(now),
+                           place_name(moves[i].old));
+    }
+    return git_error_set(repo, end, error);
+}
+
+bool
+git_refs_move(GitRepo *repo, const GitRefMove *moves, size_t n, const char *why, GError **error)
+{
+    g_autoptr(GString) text = moves_text(moves, n);
+    g_auto(GitEnd) end = {0};
+    GitCall call = {.access = GIT_WRITE,
+                    .args = GIT_ARGS("update-ref", "--create-reflog", "-m", why, "--stdin"),
+                    .input = text->str,
+                    .input_len = text->len};
+
+    for (size_t i = 0; i < n; i++) {
+        if (strpbrk(moves[i].ref, " \n") != NULL || !git_oid_is_valid(moves[i].new) ||
+            (moves[i].old != NULL && !git_oid_is_valid(moves[i].old)))
+            return err_set(error, ERR_INVALID, "this is no move of '%s'", moves[i].ref);
+    }
+    if (!git_child_run(repo, &call, &end, error))
+        return false;
+    return end.code == 0 || explain_moves(repo, moves, n, &end, error);
+}

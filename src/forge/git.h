@@ -112,6 +112,14 @@ char *git_ref_oid(GitRepo *repo, const char *ref, GError **error);
 bool git_ref_move(GitRepo *repo, const char *ref, const char *old, const char *new, const char *why,
                   GError **error);
 
+typedef struct GitRefMove {
+    const char *ref; /* in full */
+    const char *old; /* git_oid_zero: is not there; NULL: whatever it is */
+    const char *new; /* git_oid_zero: removes it */
+} GitRefMove;
+/* All of them or none; ERR_CONFLICT names the first that is not where it should be. */
+bool git_refs_move(GitRepo *repo, const GitRefMove *moves, size_t n, const char *why, GError **error);
+
 /* ---- what a killed git leaves ---- */
 
 /* Removes locks of refs and the like, and what pushes had brought so far, older than `age_s`: but only
