@@ -94,10 +94,9 @@ update_marked(RowJob *job, const CommentSpec *spec, gint64 id, Json **ret_value,
     return *ret_value != NULL && tell(job, "comment.changed", spec->actor, *ret_value, "edited", error);
 }
 
-static bool
-run_put(RowJob *job, const void *data, Json **ret_value, GError **error)
+bool
+comment_put_row(RowJob *job, const CommentSpec *spec, Json **ret_value, GError **error)
 {
-    const CommentSpec *spec = data;
     g_autoptr(Json) thread = thread_load(job, spec->number, NULL, error);
     gint64 id = 0;
 
@@ -109,6 +108,12 @@ run_put(RowJob *job, const void *data, Json **ret_value, GError **error)
         return false;
     *ret_value = comment_load(job, id, error);
     return *ret_value != NULL && tell(job, "comment.added", spec->actor, *ret_value, "created", error);
+}
+
+static bool
+run_put(RowJob *job, const void *data, Json **ret_value, GError **error)
+{
+    return comment_put_row(job, data, ret_value, error);
 }
 
 static bool

@@ -26,6 +26,7 @@ typedef struct PushJob {
     Move *moves;
     size_t n;
     bool differs; /* from what the rows say */
+    PushFirst first;
     DbDone done;
     void *data;
 } PushJob;
@@ -87,9 +88,11 @@ write_row(DbTx *tx, const PushJob *job, const ForgePush *p, GError **error)
                        DB_ARGS(db_text(job->repository_id), db_text(p->ref)), error);
     return db_exec(
         tx,
-        "INSERT INTO repository_refs (repository_id, name, oid, moved_us) VALUES (?, ?, ?, ?) "
-        "ON CONFLICT (repository_id, name) DO UPDATE SET oid = excluded.oid, moved_us = excluded.moved_us",
-        DB_ARGS(db_text(job->repository_id), db_text(p->ref), db_text(p->new), db_int(clock_wall_us())),
+        "INSERT INTO repository_refs (repository_id, name, oid, moved_us, actor) VALUES (?, ?, ?, ?, ?) "
+        "ON CONFLICT (repository_id, name) DO UPDATE SET oid = excluded.oid, moved_us = excluded.moved_us, "
+        "actor = excluded.actor",
+        DB_ARGS(db_text(job->repository_id), db_text(p->ref), db_text(p->new), db_int(clock_wall_us()),
+                db_text(p->actor)),
         error);
 }
 
@@ -156,6 +159,8 @@ write_moves(DbTx *tx, void *data, GError **error)
 {
     PushJob *job = data;
 
+    if (job->first.write != NULL && !job->first.write(tx, job->first.ctx, error))
+        return false;
     for (size_t i = 0; i < job->n; i++) {
         if (!write_move(tx, job, &job->moves[i], error))
             return false;
@@ -201,7 +206,8 @@ on_written(void *data, const GError *error)
 }
 
 void
-forge_push_all(Forge *forge, Repo *repo, const ForgePush *pushes, size_t n, DbDone done, void *data)
+forge_push_with(Forge *forge, Repo *repo, const ForgePush *pushes, size_t n, PushFirst first, DbDone done,
+                void *data)
 {
     PushJob *job = g_new0(PushJob, 1);
     RepoInfo info;
@@ -213,6 +219,7 @@ forge_push_all(Forge *forge, Repo *repo, const ForgePush *pushes, size_t n, DbDo
                      .full_name = g_strdup_printf("%s/%s", info.owner, info.name),
                      .moves = g_new0(Move, n),
                      .n = n,
+                     .first = first,
                      .done = done,
                      .data = data};
     for (size_t i = 0; i < n; i++)
@@ -222,6 +229,12 @@ forge_push_all(Forge *forge, Repo *repo, const ForgePush *pushes, size_t n, DbDo
                                          .old = g_strdup(pushes[i].old),
                                          .new = g_strdup(pushes[i].new)};
     db_write(forge->spec.db, write_moves, on_written, job, job_free);
+}
+
+void
+forge_push_all(Forge *forge, Repo *repo, const ForgePush *pushes, size_t n, DbDone done, void *data)
+{
+    forge_push_with(forge, repo, pushes, n, (PushFirst){0}, done, data);
 }
 
 void

@@ -105,7 +105,7 @@ repo_settings_read(Json *object, GError **error)
     Json *methods = NULL, *branches = NULL, *types = NULL;
     const char *pattern = WORKSPACE_BRANCH, *checks = checks_needed;
     gint64 approvals = 0;
-    bool up_to_date = false, conventional = true;
+    bool up_to_date = false, conventional = true, delete_merged = false;
     const JsonField fields[] = {
         {"required_approvals", JSON_KIND_INT, &approvals, false, 0, SETTINGS_APPROVALS_MAX},
         {"up_to_date", JSON_KIND_BOOL, &up_to_date},
@@ -115,6 +115,7 @@ repo_settings_read(Json *object, GError **error)
         {"commit_types", JSON_KIND_ARRAY, &types, false, 0, SETTINGS_TYPES_MAX},
         {"branch_pattern", JSON_KIND_STRING, &pattern, false, 1, WORKSPACE_PATTERN_MAX},
         {"checks", JSON_KIND_STRING, &checks, false, 1, SETTINGS_PATTERN_MAX},
+        {"delete_merged_branches", JSON_KIND_BOOL, &delete_merged},
         {NULL},
     };
 
@@ -129,6 +130,7 @@ repo_settings_read(Json *object, GError **error)
     s->up_to_date = up_to_date;
     s->conventional_commits = conventional;
     s->branch_pattern = g_strdup(pattern);
+    s->delete_merged_branches = delete_merged;
     return g_steal_pointer(&s);
 }
 
@@ -169,12 +171,13 @@ repo_settings_json(const RepoSettings *settings)
         if ((settings->merge_methods & 1u << i) != 0)
             json_array_append_new(methods, json_string(merge_method_name(i)));
     }
-    return json_pack("{s:i, s:b, s:o, s:o, s:b, s:o, s:s, s:s}", "required_approvals",
+    return json_pack("{s:i, s:b, s:o, s:o, s:b, s:o, s:s, s:s, s:b}", "required_approvals",
                      (int)settings->required_approvals, "up_to_date", settings->up_to_date, "merge_methods",
                      methods, "protected_branches", texts_json(settings->protected_branches),
                      "conventional_commits", settings->conventional_commits, "commit_types",
                      texts_json(settings->commit_types), "branch_pattern", settings->branch_pattern, "checks",
-                     settings->allow_no_checks ? checks_none : checks_needed);
+                     settings->allow_no_checks ? checks_none : checks_needed, "delete_merged_branches",
+                     settings->delete_merged_branches);
 }
 
 static char *

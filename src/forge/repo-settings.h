@@ -16,14 +16,15 @@ enum {
 };
 
 typedef struct RepoSettings {
-    guint required_approvals;  /* 0 */
-    bool up_to_date;           /* the base's tip must be in the head; false */
-    guint merge_methods;       /* 1 << MergeMethod; all */
-    char **protected_branches; /* nobody pushes to them; NULL: the default branch only */
-    bool conventional_commits; /* messages are checked; true */
-    char **commit_types;       /* NULL: those of message.h */
-    char *branch_pattern;      /* of tasks' branches: "task-{id}" */
-    bool allow_no_checks;      /* "checks" is "none": where there are none, none are needed; false */
+    guint required_approvals;    /* 0 */
+    bool up_to_date;             /* the base's tip must be in the head; false */
+    guint merge_methods;         /* 1 << MergeMethod; all */
+    char **protected_branches;   /* nobody pushes to them; NULL: the default branch only */
+    bool conventional_commits;   /* messages are checked; true */
+    char **commit_types;         /* NULL: those of message.h */
+    char *branch_pattern;        /* of tasks' branches: "task-{id}" */
+    bool allow_no_checks;        /* "checks" is "none": where there are none, none are needed; false */
+    bool delete_merged_branches; /* false */
 } RepoSettings;
 
 RepoSettings *repo_settings_parse(const char *text, GError **error);

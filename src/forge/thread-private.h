@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
+#include "forge/comment.h"
 #include "forge/row.h"
 
 /* Threads inside a job. */
 
 /* One comment under any thread of the repository. */
 Json *comment_load(RowJob *job, gint64 id, GError **error);
+/* comment_put() inside a job. */
+bool comment_put_row(RowJob *job, const CommentSpec *spec, Json **ret_value, GError **error);
 
 extern const RowTable thread_table; /* alias t; without labels */
 
