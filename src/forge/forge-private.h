@@ -3,6 +3,7 @@
 #include "forge/forge.h"
 #include "forge/generation.h"
 #include "forge/identity.h"
+#include "forge/landing.h"
 #include "forge/pull.h"
 #include "forge/repo.h"
 #include "forge/smart.h"
@@ -30,6 +31,7 @@ struct Forge {
     Generations *generations;
     Identities *identities;
     Workspaces *workspaces;
+    Landings *landings; /* borrowed; NULL: none */
     DbDone loaded; /* NULL: is loaded */
     void *loaded_data;
 };

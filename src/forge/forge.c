@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "forge/forge-private.h"
 #include "forge/git-hold.h"
+#include "forge/landing-private.h"
 #include "forge/push.h"
 
 /* ---- life ---- */
@@ -116,6 +117,8 @@ forge_drop_repo(Forge *forge, Repo *repo)
     loop_timer_cancel(forge->spec.loop, &repo->upkeep);
     workspace_repo_gone(forge, repo->id);
     generation_repo_gone(forge, repo->id);
+    if (forge->landings != NULL)
+        landings_repo_gone(forge->landings, repo->id);
     g_hash_table_remove(forge->by_name, repo->folded);
     g_hash_table_remove(forge->by_id, repo->id);
 }

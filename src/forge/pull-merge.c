@@ -29,6 +29,18 @@ pull_block_name(PullBlock block)
     return blocks[block].name;
 }
 
+char *
+pull_blocks_format(guint set)
+{
+    GString *text = g_string_new(NULL);
+
+    for (guint i = 0; i < PULL_BLOCK_MAX; i++) {
+        if ((set & 1u << i) != 0)
+            g_string_append_printf(text, "%s%s", text->len > 0 ? "; " : "", blocks[i].text);
+    }
+    return g_string_free(text, FALSE);
+}
+
 bool
 pull_set_merged(DbTx *tx, const char *repository_id, const PullMerged *merged, GError **error)
 {

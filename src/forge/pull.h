@@ -56,7 +56,7 @@ void pull_reviewers(Forge *forge, Repo *repo, const ThreadNames *names, ForgeJso
 typedef struct PullMerged {
     const char *actor;
     gint64 number;
-    const char *method;    /* merge, squash, rebase */
+    const char *method;    /* merge, squash, rebase; push: somebody did it */
     const char *merge_oid; /* what the base is at now */
     const char *receipt;   /* NULL: none */
 } PullMerged;
@@ -79,6 +79,7 @@ typedef enum PullBlock {
     PULL_BLOCK_MAX,
 } PullBlock;
 const char *pull_block_name(PullBlock block); /* "draft", "checks_missing", … */
+char *pull_blocks_format(guint blocks);       /* "it is a draft; it lacks approvals" */
 
 typedef struct PullMergeState {
     guint blocks; /* 1 << PullBlock; 0: clean */
