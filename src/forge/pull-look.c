@@ -121,6 +121,8 @@ look_begin(PullLook *look, const Json *pull)
                        .deletions = row_int(pull, "deletions")};
     g_strlcpy(look->head_oid, row_text(pull, "head_oid"), sizeof look->head_oid);
     g_strlcpy(look->base_oid, row_text(pull, "base_oid"), sizeof look->base_oid);
+    if (row_text(pull, "compared_base") != NULL)
+        g_strlcpy(look->was_base, row_text(pull, "compared_base"), sizeof look->was_base);
     g_strlcpy(look->from_oid, from != NULL && same_head ? from : "", sizeof look->from_oid);
 }
 

@@ -72,6 +72,18 @@ look_at_files(GitRepo *git, const char *from, PullLook *look)
     look->deletions = (gint64)totals.deletions;
 }
 
+/* A head that was set back to what the base had already brings nothing. */
+static bool
+find_brought(GitRepo *git, PullLook *look, GError **error)
+{
+    bool had_it = true;
+
+    if (look->was_base[0] != '\0' && !commit_is_ancestor(git, look->head_oid, look->was_base, &had_it, error))
+        return false;
+    look->brought = !had_it;
+    return true;
+}
+
 bool
 pull_look(GitRepo *git, PullLook *look, GError **error)
 {
@@ -87,7 +99,10 @@ pull_look(GitRepo *git, PullLook *look, GError **error)
         look->commits = comparison.ahead;
         look_at_files(git, comparison.merge_base != NULL ? comparison.merge_base : look->base_oid, look);
     }
-    if (comparison.ahead == 0 || comparison.behind == 0)
+    look->brought = false;
+    if (comparison.ahead == 0)
+        return find_brought(git, look, error);
+    if (comparison.behind == 0)
         return true;
     g_autoptr(MergeResult) merged = merge_try(git, look->base_oid, look->head_oid, error);
 

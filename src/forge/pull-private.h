@@ -24,12 +24,15 @@ struct PullLook {
     char from_oid[GIT_OID_LEN + 1]; /* its files are compared with this; "": not known yet */
     gint64 files;                   /* below 0: git could not tell, as with the next two */
     gint64 additions, deletions;
-    gint64 commits; /* as `ahead`; where that is 0, what it was */
+    gint64 commits;                 /* as `ahead`; where that is 0, what it was */
+    char was_base[GIT_OID_LEN + 1]; /* the tip of the base when it was last compared; "": none */
+    bool brought;                   /* the base has got the head since then */
 };
-/* Blocks.  The first two oids are given; from_oid too where it is known with what follows it, which is
- * then asked for only if it has changed. */
+/* Blocks.  The first two oids are given, and was_base; from_oid too where it is known with what follows it,
+ * which is then asked for only if it has changed. */
 bool pull_look(GitRepo *git, PullLook *look, GError **error);
-/* Writes it down if the tips are still these; no event: nobody did anything. */
+/* Writes it down if the tips are still these.  No event, for nobody did anything; but where somebody has
+ * pushed the head into the base, it is merged. */
 bool pull_put_look(RowJob *job, gint64 number, const PullLook *look, GError **error);
 
 /* As pull_get() answers: the member `merge`. */

@@ -92,9 +92,10 @@ pull_retarget(RowJob *job, const Json *pull, const char *base, GError **error)
     if (oid[0] == '\0')
         return err_set(error, ERR_INVALID, "there is no branch '%s'", base);
     return check_single(job, head, base, row_int(pull, "number"), error) &&
-           db_exec(job->tx, "UPDATE threads SET base = ?, base_oid = ?, based_us = ? WHERE id = ?",
-                   DB_ARGS(db_text(base), db_text(oid), db_int(job->now_us), db_int(row_int(pull, "id"))),
-                   error);
+           db_exec(
+               job->tx,
+               "UPDATE threads SET base = ?, base_oid = ?, compared_base = NULL, based_us = ? WHERE id = ?",
+               DB_ARGS(db_text(base), db_text(oid), db_int(job->now_us), db_int(row_int(pull, "id"))), error);
 }
 
 /* ---- reviewers ---- */
@@ -247,20 +248,60 @@ pull_set_draft(Forge *forge, Repo *repo, const PullDraft *draft, ForgeJsonFunc d
 
 /* ---- opening ---- */
 
+/* The merge queue tells of what it lands itself. */
+static bool
+is_landing(RowJob *job, gint64 number, gint64 *ret_count, GError **error)
+{
+    *ret_count = 0;
+    return row_ask_int(job,
+                       "SELECT COUNT(*) FROM merges WHERE repository_id = ? AND number = ? AND "
+                       "state = 'landing'",
+                       DB_ARGS(db_text(job->repository_id), db_int(number)), ret_count, error);
+}
+
+static bool
+set_brought(RowJob *job, gint64 number, const PullLook *look, GError **error)
+{
+    g_autoptr(DbRows) rows = db_query(
+        job->tx,
+        "SELECT rr.actor FROM threads t JOIN repository_refs rr ON rr.repository_id = t.repository_id AND "
+        "rr.name = 'refs/heads/' || t.base WHERE t.repository_id = ? AND t.number = ? AND t.state = 'open'",
+        DB_ARGS(db_text(job->repository_id), db_int(number)), error);
+    bool found = false;
+
+    if (rows == NULL || !db_rows_next(rows, &found, error))
+        return false;
+    if (!found)
+        return true;
+    g_autofree char *actor = g_strdup(db_rows_text(rows, 0));
+
+    g_clear_pointer(&rows, db_rows_free);
+    return pull_set_merged(
+        job->tx, job->repository_id,
+        &(PullMerged){.actor = actor, .number = number, .method = "push", .merge_oid = look->base_oid},
+        error);
+}
+
 bool
 pull_put_look(RowJob *job, gint64 number, const PullLook *look, GError **error)
 {
-    return db_exec(
-        job->tx,
-        "UPDATE threads SET compared_head = ?, compared_base = ?, ahead = ?, behind = ?, "
-        "conflicts = ?, from_oid = ?, commits = ?, changed_files = ?, additions = ?, deletions = ? "
-        "WHERE repository_id = ? AND number = ? AND head_oid = ? AND base_oid = ?",
-        DB_ARGS(db_text(look->head_oid), db_text(look->base_oid), db_int(look->ahead), db_int(look->behind),
-                db_int(look->conflicts), db_text(look->from_oid[0] != '\0' ? look->from_oid : NULL),
-                db_int(look->commits), db_int(look->files), db_int(look->additions), db_int(look->deletions),
-                db_text(job->repository_id), db_int(number), db_text(look->head_oid),
-                db_text(look->base_oid)),
-        error);
+    gint64 landing = 0;
+
+    if (!db_exec(job->tx,
+                 "UPDATE threads SET compared_head = ?, compared_base = ?, ahead = ?, behind = ?, "
+                 "conflicts = ?, from_oid = ?, commits = ?, changed_files = ?, additions = ?, deletions = ? "
+                 "WHERE repository_id = ? AND number = ? AND head_oid = ? AND base_oid = ?",
+                 DB_ARGS(db_text(look->head_oid), db_text(look->base_oid), db_int(look->ahead),
+                         db_int(look->behind), db_int(look->conflicts),
+                         db_text(look->from_oid[0] != '\0' ? look->from_oid : NULL), db_int(look->commits),
+                         db_int(look->files), db_int(look->additions), db_int(look->deletions),
+                         db_text(job->repository_id), db_int(number), db_text(look->head_oid),
+                         db_text(look->base_oid)),
+                 error))
+        return false;
+    if (db_changes(job->tx) == 0 || !look->brought)
+        return true;
+    return is_landing(job, number, &landing, error) && (landing > 0 || set_brought(job, number, look, error));
 }
 
 bool

@@ -6,105 +6,11 @@
 #include "forge/push.h"
 #include "forge/repo.h"
 #include "forge/row.h"
-#include "support/forge-rows.h"
-#include "support/git-world.h"
-
-typedef struct World {
-    StoreBench *bench;
-    Loop *loop;
-    Forge *forge;
-    Repo *repo;
-    GitWorld git; /* borrows the repository's */
-    char *root;   /* the first commit of main */
-} World;
-
-static void
-on_loaded(void *data, const GError *error)
-{
-    g_assert_no_error(error);
-    *(bool *)data = true;
-}
-
-static void
-on_repo(Repo *repo, const GError *error, void *data)
-{
-    g_assert_no_error(error);
-    *(Repo **)data = repo_ref(repo);
-}
-
-static void
-load(World *w)
-{
-    bool loaded = false;
-
-    w->forge = forge_new(&(ForgeSpec){.loop = w->loop,
-                                      .db = w->bench->db,
-                                      .events = w->bench->log,
-                                      .home = w->bench->dir,
-                                      .address = "http://127.0.0.1",
-                                      .git = g_getenv("COOP_GIT"),
-                                      .agent_prefix = ""});
-    forge_load(w->forge, on_loaded, &loaded);
-    while (!loaded)
-        g_main_context_iteration(NULL, TRUE);
-}
-
-/* As a push by somebody: the branch moves, and it is told. */
-static char *
-push(World *w, const char *branch, const char *file, const char *text, const char *parent)
-{
-    char *oid = git_world_commit(&w->git, file, text, parent);
-    g_autofree char *ref = g_strconcat("refs/heads/", branch, NULL);
-    g_autofree char *old = git_branch_oid(w->git.repo, branch, NULL);
-    ForgePush told = {.actor = "local", .ref = ref, .old = old != NULL ? old : git_oid_zero, .new = oid};
-    g_autoptr(GError) error = NULL;
-
-    git_branch_move(w->git.repo, branch, told.old, oid, "test", &error);
-    g_assert_no_error(error);
-    forge_pushed(w->forge, w->repo, &told);
-    return oid;
-}
-
-static World *
-world_new(void)
-{
-    World *w = g_new0(World, 1);
-
-    w->bench = store_bench_new_open();
-    w->loop = loop_new(NULL);
-    load(w);
-    repo_create(w->forge, &(RepoSpec){.name = "widget", .actor = "local"}, on_repo, &w->repo);
-    while (w->repo == NULL)
-        g_main_context_iteration(NULL, TRUE);
-    w->git.repo = repo_git(w->repo);
-    w->root = push(w, "main", "a", "one\ntwo\nthree\nfour\nfive\n", NULL);
-    return w;
-}
-
-static void
-world_free(World *w)
-{
-    repo_unref(w->repo);
-    forge_free(w->forge);
-    loop_free(w->loop);
-    store_bench_free(w->bench);
-    g_free(w->root);
-    g_free(w);
-}
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(World, world_free)
-
-static gint64
-open_pull(World *w, const char *head)
-{
-    PullSpec spec = {.actor = "local", .head = head, .base = "main", .title = "Change it"};
-    g_autoptr(Json) pull = ROW_ASK(pull_open, w, &spec);
-
-    return row_int(pull, "number");
-}
+#include "support/forge-world.h"
 
 /* Once git was asked about its tips of now. */
 static Json *
-wait_compared(World *w, gint64 number, const char *head_oid, const char *base_oid)
+wait_compared(ForgeWorld *w, gint64 number, const char *head_oid, const char *base_oid)
 {
     for (;;) {
         Json *pull = ROW_ASK(thread_get, w, number, "pull");
@@ -131,8 +37,8 @@ test_open(void)
         {"--upload-pack=x", "main", ERR_INVALID, NULL},
         {"refs/../main", "main", ERR_INVALID, NULL},
     };
-    g_autoptr(World) w = world_new();
-    g_autofree char *tip = push(w, "task-1", "a", "one\n2\nthree\nfour\nfive\n", w->root);
+    g_autoptr(ForgeWorld) w = forge_world_new(NULL, NULL);
+    g_autofree char *tip = forge_world_push(w, "task-1", "a", "one\n2\nthree\nfour\nfive\n", w->root);
     ForgePush same = {.actor = "local", .ref = "refs/heads/same", .old = git_oid_zero, .new = w->root};
 
     g_assert_true(git_branch_move(w->git.repo, "same", git_oid_zero, w->root, "test", NULL));
@@ -140,7 +46,7 @@ test_open(void)
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++)
         ROW_FAIL(cases[i].kind, cases[i].problem, pull_open, w,
                  &(PullSpec){.actor = "local", .head = cases[i].head, .base = cases[i].base, .title = "x"});
-    gint64 n = open_pull(w, "task-1");
+    gint64 n = forge_world_pull(w, "task-1");
     g_autoptr(Json) pull = ROW_ASK(thread_get, w, n, "pull");
 
     g_assert_cmpstr(row_text(pull, "head_oid"), ==, tip);
@@ -154,17 +60,17 @@ test_open(void)
 static void
 test_follows(void)
 {
-    g_autoptr(World) w = world_new();
-    g_autofree char *first = push(w, "task-1", "a", "one\n2\nthree\nfour\nfive\n", w->root);
-    g_autofree char *other = push(w, "task-2", "a", "one\ntwo\nthree\nfour\n5\n", w->root);
-    gint64 n = open_pull(w, "task-1"), m = open_pull(w, "task-2");
-    g_autofree char *second = push(w, "task-1", "a", "one\n22\nthree\nfour\nfive\n", first);
+    g_autoptr(ForgeWorld) w = forge_world_new(NULL, NULL);
+    g_autofree char *first = forge_world_push(w, "task-1", "a", "one\n2\nthree\nfour\nfive\n", w->root);
+    g_autofree char *other = forge_world_push(w, "task-2", "a", "one\ntwo\nthree\nfour\n5\n", w->root);
+    gint64 n = forge_world_pull(w, "task-1"), m = forge_world_pull(w, "task-2");
+    g_autofree char *second = forge_world_push(w, "task-1", "a", "one\n22\nthree\nfour\nfive\n", first);
     g_autoptr(Json) moved = wait_compared(w, n, second, w->root);
 
     g_assert_cmpint(row_int(moved, "ahead"), ==, 2);
     g_assert_false(row_is(moved, "conflicts"));
     /* The base changes the line that the first changes: the second still merges. */
-    g_autofree char *base = push(w, "main", "a", "one\nZWEI\nthree\nfour\nfive\n", w->root);
+    g_autofree char *base = forge_world_push(w, "main", "a", "one\nZWEI\nthree\nfour\nfive\n", w->root);
     g_autoptr(Json) against = wait_compared(w, n, second, base);
     g_autoptr(Json) beside = wait_compared(w, m, other, base);
 
@@ -190,18 +96,18 @@ expect_totals(const Json *pull, const char *from, gint64 commits, gint64 files, 
 static void
 test_totals(void)
 {
-    g_autoptr(World) w = world_new();
-    g_autofree char *first = push(w, "task-1", "a", "one\n2\nthree\nfour\nfive\n", w->root);
-    gint64 n = open_pull(w, "task-1");
+    g_autoptr(ForgeWorld) w = forge_world_new(NULL, NULL);
+    g_autofree char *first = forge_world_push(w, "task-1", "a", "one\n2\nthree\nfour\nfive\n", w->root);
+    gint64 n = forge_world_pull(w, "task-1");
     g_autoptr(Json) opened = ROW_ASK(pull_get, w, n);
 
     expect_totals(opened, w->root, 1, 1, 1, 1);
     g_assert_cmpstr(row_text(json_object_get(opened, "merge"), "state"), ==, "blocked");
-    g_autofree char *second = push(w, "task-1", "b", "new\nfile\n", first);
+    g_autofree char *second = forge_world_push(w, "task-1", "b", "new\nfile\n", first);
     g_autoptr(Json) moved = wait_compared(w, n, second, w->root);
 
     expect_totals(moved, w->root, 2, 2, 2, 5);
-    g_autofree char *beside = push(w, "main", "c", "other\n", w->root);
+    g_autofree char *beside = forge_world_push(w, "main", "c", "other\n", w->root);
     g_autoptr(Json) behind = wait_compared(w, n, second, beside);
 
     expect_totals(behind, w->root, 2, 2, 2, 5);
@@ -219,21 +125,15 @@ test_totals(void)
 static void
 test_starts_again(void)
 {
-    g_autoptr(World) w = world_new();
-    g_autofree char *tip = push(w, "task-1", "a", "one\n2\nthree\nfour\nfive\n", w->root);
-    gint64 n = open_pull(w, "task-1");
+    g_autoptr(ForgeWorld) w = forge_world_new(NULL, NULL);
+    g_autofree char *tip = forge_world_push(w, "task-1", "a", "one\n2\nthree\nfour\nfive\n", w->root);
+    gint64 n = forge_world_pull(w, "task-1");
     g_autoptr(GError) error = NULL;
-    g_autofree char *id = NULL;
-    RepoInfo info;
 
-    repo_info(w->repo, &info);
-    id = g_strdup(info.id);
-    repo_unref(w->repo);
-    forge_free(w->forge);
+    forge_world_stop(w);
     store_write_sql(w->bench->db, "UPDATE threads SET compared_head = NULL, ahead = 0", &error);
     g_assert_no_error(error);
-    load(w);
-    w->repo = repo_ref(forge_find_id(w->forge, id));
+    forge_world_load(w);
     g_autoptr(Json) pull = wait_compared(w, n, tip, w->root);
 
     g_assert_cmpint(row_int(pull, "ahead"), ==, 1);
