@@ -55,6 +55,7 @@ api_new(const ApiSpec *spec)
     api->door = spec->door;
     api->forge = spec->forge;
     api->checks = spec->checks;
+    api->landings = spec->landings;
     api->home = g_strdup(spec->home);
     api->address = g_strdup(spec->address);
     api->rate = spec->rate;

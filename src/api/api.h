@@ -13,6 +13,7 @@
 #include "forge/checks.h"
 #include "forge/forge.h"
 #include "forge/hook.h"
+#include "forge/landing.h"
 #include "http/request.h"
 #include "http/server.h"
 #include "store/db.h"
@@ -33,6 +34,7 @@ typedef struct ApiSpec {
     DoorService *door;          /* NULL: boxes have no way out */
     Forge *forge;               /* NULL: none */
     Checks *checks;             /* NULL: none */
+    Landings *landings;         /* NULL: none */
     const char *home;           /* for temporary files of uploads */
     const char *address;        /* where a browser finds us: "http://127.0.0.1:8003" */
     const char *const *hosts;   /* further names we answer to; NULL: none */

@@ -230,6 +230,8 @@ on_forge_loaded(void *data, const GError *error)
     }
     if (t->call->api->checks != NULL)
         checks_start(t->call->api->checks);
+    if (t->call->api->landings != NULL)
+        landings_start(t->call->api->landings);
     if (t->call->api->hooks != NULL)
         hooks_start(t->call->api->hooks);
     db_write(t->call->api->db, write_restored, on_recorded, t, NULL);

@@ -6,7 +6,6 @@
 #include "api/repos.h"
 #include "api/routes.h"
 #include "api/state.h"
-#include "base/clock.h"
 #include "base/err.h"
 #include "http/url.h"
 
@@ -24,18 +23,6 @@ call_checks(ApiCall *call)
 /* ---- showing ---- */
 
 static Json *
-at(const Json *row, const char *member)
-{
-    gint64 us = json_integer_value(json_object_get(row, member));
-    char text[CLOCK_ISO_LEN + 1];
-
-    if (us == 0)
-        return json_null();
-    clock_format_iso(us, text);
-    return json_string(text);
-}
-
-static Json *
 run_json(const Json *row)
 {
     static const char *const same[] = {"id",        "name",   "command",      "status",        "conclusion",
@@ -49,8 +36,8 @@ run_json(const Json *row)
         json_object_set(shown, *name, json_object_get(row, *name));
     json_object_set_new(shown, "duration_ms",
                         ended_us != 0 ? json_integer((ended_us - began_us) / US_PER_MS) : json_null());
-    json_object_set_new(shown, "started_at", at(row, "started_us"));
-    json_object_set_new(shown, "completed_at", at(row, "completed_us"));
+    json_object_set_new(shown, "started_at", row_time_json(row, "started_us"));
+    json_object_set_new(shown, "completed_at", row_time_json(row, "completed_us"));
     return shown;
 }
 
@@ -66,9 +53,9 @@ suite_json(const Json *row)
 
     for (const char *const *name = same; *name != NULL; name++)
         json_object_set(shown, *name, json_object_get(row, *name));
-    json_object_set_new(shown, "created_at", at(row, "created_us"));
-    json_object_set_new(shown, "began_at", at(row, "began_us"));
-    json_object_set_new(shown, "ended_at", at(row, "ended_us"));
+    json_object_set_new(shown, "created_at", row_time_json(row, "created_us"));
+    json_object_set_new(shown, "began_at", row_time_json(row, "began_us"));
+    json_object_set_new(shown, "ended_at", row_time_json(row, "ended_us"));
     if (runs == NULL)
         return shown;
     Json *list = json_array();

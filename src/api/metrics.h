@@ -3,7 +3,7 @@
 #include "api/call.h"
 #include "box/host.h"
 #include "door/service.h"
-#include "forge/forge.h"
+#include "forge/landing.h"
 
 typedef enum MetricType { METRIC_GAUGE, METRIC_COUNTER } MetricType;
 
@@ -23,3 +23,4 @@ void metrics_put_door(GString *out, DoorService *door);
 /* ---- metrics-forge.c ---- */
 
 void metrics_put_forge(GString *out, Forge *forge);
+void metrics_put_landings(GString *out, Landings *landings);

@@ -5,6 +5,7 @@
 
 #include "api/routes.h"
 #include "api/state.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "forge/workspace.h"
 #include "http/url.h"
@@ -31,6 +32,18 @@ call_repo(ApiCall *call)
     if (repo == NULL)
         respond_error(call->request, 404, "there is no such repository");
     return repo;
+}
+
+Json *
+row_time_json(const Json *row, const char *member)
+{
+    gint64 us = json_integer_value(json_object_get(row, member));
+    char text[CLOCK_ISO_LEN + 1];
+
+    if (us == 0)
+        return json_null();
+    clock_format_iso(us, text);
+    return json_string(text);
 }
 
 /* ---- reading ---- */
@@ -124,22 +137,43 @@ list_branches(ApiCall *call)
 }
 
 static void
-show_queue(ApiCall *call)
+respond_queue(ApiCall *call, Json *merges)
 {
-    Forge *forge = call_forge(call);
+    Json *checks = call->api->checks != NULL ? checks_queue_json(call->api->checks) : json_array();
     ForgeStats stats;
 
-    if (forge == NULL)
-        return;
-    forge_stats(forge, &stats);
-    Json *checks = call->api->checks != NULL ? checks_queue_json(call->api->checks) : json_array();
-
+    forge_stats(call->api->forge, &stats);
     call_respond_json(call, 200,
-                      json_pack("{s:i, s:i, s:i, s:I, s:I, s:I, s:o, s:o}", "depth", (int)stats.waiting,
+                      json_pack("{s:i, s:i, s:i, s:I, s:I, s:I, s:o, s:o, s:o}", "depth", (int)stats.waiting,
                                 "running", (int)stats.running, "limit", FORGE_QUEUE_MAX, "done",
                                 (json_int_t)stats.done, "failed", (json_int_t)stats.failed, "tried_again",
-                                (json_int_t)stats.tried_again, "work", forge_queue_json(forge), "checks",
-                                checks));
+                                (json_int_t)stats.tried_again, "work", forge_queue_json(call->api->forge),
+                                "checks", checks, "merges", merges));
+}
+
+static void
+on_merges(Json *value, const GError *error, void *data)
+{
+    ApiCall *call = data;
+
+    if (error != NULL)
+        call_respond_error(call, error);
+    else
+        respond_queue(call, merges_json(value));
+    http_request_unref(call->request);
+}
+
+static void
+show_queue(ApiCall *call)
+{
+    if (call_forge(call) == NULL)
+        return;
+    if (call->api->landings == NULL) {
+        respond_queue(call, json_array());
+        return;
+    }
+    http_request_ref(call->request);
+    landing_list_all(call->api->landings, on_merges, call);
 }
 
 /* ---- changing ---- */

@@ -11,3 +11,8 @@ Repo *call_repo(ApiCall *call);
 /* The end of work that was begun with a reference to the request, which this drops: `data` is the
  * call, answered with the value.  A ForgeJsonFunc. */
 void call_on_json(Json *value, const GError *error, void *data);
+
+/* A member that is microseconds since 1970, as the API shows times; null for 0. */
+Json *row_time_json(const Json *row, const char *member);
+/* Entries of the merge queue, as the API shows them; of {"items"}. */
+Json *merges_json(const Json *list);

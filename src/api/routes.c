@@ -8,6 +8,7 @@
 static const ApiRoute *const tables[] = {
     backup_routes,
     checks_routes,
+    merges_routes,
     command_input_routes,
     command_output_routes,
     command_start_routes,

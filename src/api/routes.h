@@ -5,6 +5,7 @@
 /* One table per resource, in the file of that name. */
 extern const ApiRoute backup_routes[];
 extern const ApiRoute checks_routes[];
+extern const ApiRoute merges_routes[];
 extern const ApiRoute command_input_routes[];
 extern const ApiRoute command_output_routes[];
 extern const ApiRoute command_start_routes[];

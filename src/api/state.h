@@ -24,6 +24,7 @@ struct Api {
     DoorService *door;        /* NULL: none */
     Forge *forge;             /* NULL: none */
     Checks *checks;           /* NULL: none */
+    Landings *landings;       /* NULL: none */
     Hooks *hooks;             /* NULL: none */
     HttpServer *server;       /* NULL until it is there */
     GHashTable *entrances;    /* box id -> BoxEntrance */

@@ -49,6 +49,7 @@ typedef struct Server {
     Forge *forge;              /* NULL: none */
     ReceiptKey *receipt_key;   /* NULL: none */
     Checks *checks;            /* NULL: none */
+    Landings *landings;        /* NULL: none */
     ServeHooks hooks;
     Api *api;
     HttpServer *http;
@@ -197,6 +198,35 @@ make_checks(Server *s)
         .forge = s->forge, .boxes = s->boxes != NULL ? boxes_host(s->boxes) : NULL, .key = s->receipt_key});
 }
 
+static void
+add_suite(void *ctx, Repo *repo, const char *base_oid, const char *head_oid, gint64 number, const char *actor,
+          ForgeJsonFunc done, void *data)
+{
+    const SuiteSpec spec = {.base_oid = base_oid, .head_oid = head_oid, .number = number, .actor = actor};
+
+    checks_add(ctx, repo, &spec, done, data);
+}
+
+static void
+cancel_suite(void *ctx, Repo *repo, const char *suite_id)
+{
+    checks_cancel(ctx, repo, suite_id, "coop", NULL, NULL);
+}
+
+static void
+on_suite_ended(Repo *repo, const char *suite_id, const char *state, void *data)
+{
+    landings_suite_ended(data, repo, suite_id, state);
+}
+
+static void
+make_landings(Server *s)
+{
+    s->landings = landings_new(&(LandingsSpec){
+        .forge = s->forge, .check = {.add = add_suite, .cancel = cancel_suite, .ctx = s->checks}});
+    checks_listen(s->checks, on_suite_ended, s->landings);
+}
+
 /* And without git. */
 static void
 make_forge(Server *s)
@@ -210,8 +240,10 @@ make_forge(Server *s)
                                &s->forge_problem);
     if (s->forge == NULL)
         log_warn("daemon", "there is no forge", log_gerror(s->forge_problem));
-    else
-        make_checks(s);
+    if (s->forge == NULL)
+        return;
+    make_checks(s);
+    make_landings(s);
 }
 
 static void
@@ -228,6 +260,7 @@ make_api(Server *s)
         .door = s->boxes != NULL ? boxes_door(s->boxes) : NULL,
         .forge = s->forge,
         .checks = s->checks,
+        .landings = s->landings,
         .self_test = s->boxes != NULL ? boxes_self_test(s->boxes) : NULL,
         .price_per_hour = (double)s->config->boxes.price_cents / CENTS,
         .home = s->config->home,
@@ -358,6 +391,8 @@ begin(void *data, const GError *error)
         append_life_event(s, "server.started");
         if (s->checks != NULL)
             checks_start(s->checks);
+        if (s->landings != NULL)
+            landings_start(s->landings);
         prune(s);
         announce(s);
         serve_templates_begin(s->templates, s->api, s->boxes != NULL);
@@ -470,6 +505,9 @@ server_clear(Server *s)
     if (s->http != NULL)
         api_set_server(s->api, NULL);
     http_server_free(s->http);
+    if (s->landings != NULL)
+        checks_unlisten(s->checks, on_suite_ended, s->landings);
+    landings_free(s->landings);
     checks_free(s->checks);
     if (s->api != NULL)
         api_set_hooks(s->api, NULL);

@@ -11,7 +11,6 @@
 enum {
     /* "Merge pull request #N from BRANCH" has to fit in, too. */
     TITLE_MAX = THREAD_TITLE_MAX + 64,
-    MESSAGE_MAX = MERGE_MESSAGE_MAX / 8, /* characters */
 };
 
 /* ---- may it be ---- */
@@ -124,7 +123,7 @@ message_of(MergeMethod method, const Json *pull)
 {
     const char *text = row_text(pull, method == MERGE_SQUASH ? "body" : "title");
     const char *task = row_text(pull, "task_id");
-    g_autofree char *cut = g_utf8_substring(text, 0, MIN(g_utf8_strlen(text, -1), MESSAGE_MAX / 2));
+    g_autofree char *cut = g_utf8_substring(text, 0, MIN(g_utf8_strlen(text, -1), LANDING_MESSAGE_MAX / 2));
 
     if (task == NULL)
         return g_steal_pointer(&cut);
@@ -144,7 +143,7 @@ write_words(RowJob *job, const LandingSpec *spec, MergeMethod method, const Json
     g_autofree char *title = spec->title != NULL && spec->title[0] != '\0' ? g_strdup(spec->title)
                                                                            : title_of(method, pull);
 
-    if (!row_check_text("the message", spec->message, MESSAGE_MAX, ROW_TEXT_MAY_BE_EMPTY, error))
+    if (!row_check_text("the message", spec->message, LANDING_MESSAGE_MAX, ROW_TEXT_MAY_BE_EMPTY, error))
         return false;
     words->title = row_dup_line("the title", title, TITLE_MAX, ROW_TEXT_NEEDED, error);
     words->message = spec->message != NULL ? g_strdup(spec->message) : message_of(method, pull);

@@ -31,8 +31,10 @@
 typedef struct Landings Landings;
 
 enum {
-    LANDING_TRIES = 8,       /* candidates of one entry */
-    LANDING_QUEUE_MAX = 500, /* entries that have not ended, of one repository */
+    LANDING_TRIES = 8,          /* candidates of one entry */
+    LANDING_QUEUE_MAX = 500,    /* entries that have not ended, of one repository */
+    LANDING_MESSAGE_MAX = 8192, /* characters of a commit's message below its title */
+    LANDING_METHOD_MAX = 16,
     LANDING_WAIT_MAX_MS = 120 * 1000,
     LANDING_WAITERS_MAX = 1000,
     LANDING_BUNDLE_MAX = 4 << 20, /* bytes of JSON; a larger one is kept without the contents */
