@@ -32,7 +32,7 @@ struct Forge {
     Identities *identities;
     Workspaces *workspaces;
     Landings *landings; /* borrowed; NULL: none */
-    DbDone loaded; /* NULL: is loaded */
+    DbDone loaded;      /* NULL: is loaded */
     void *loaded_data;
 };
 

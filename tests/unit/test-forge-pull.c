@@ -330,7 +330,7 @@ test_settings(void)
         g_assert_no_error(error);
         g_autoptr(Json) shown = repo_settings_json(settings);
 
-        g_assert_cmpuint(json_object_size(shown), ==, 8);
+        g_assert_cmpuint(json_object_size(shown), ==, 9);
     }
     g_assert_null(repo_settings_parse("[]", NULL));
 }
