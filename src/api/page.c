@@ -26,5 +26,6 @@ const ApiRoute page_routes[] = {
     {"GET", "/app.js", 0, ROUTE_PUBLIC, get_asset},
     {"GET", "/style.css", 0, ROUTE_PUBLIC, get_asset},
     {"GET", "/favicon.svg", 0, ROUTE_PUBLIC, get_asset},
+    {"GET", "/docs/github-api.md", 0, ROUTE_PUBLIC, get_asset},
     {NULL},
 };

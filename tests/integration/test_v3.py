@@ -53,6 +53,8 @@ def test_nothing_there(server):
         error = get(server, path, 404).json
         assert error['message'] == 'Not Found' and error['status'] == '404'
         assert error['documentation_url'] == f'http://{server.host}/docs/github-api.md'
+    docs = server.ask('GET', '/docs/github-api.md', key=None)
+    assert docs.status == 200 and docs.headers['Content-Type'].startswith('text/') and b'/api/v3' in docs.body
 
 
 # ---- repositories ----

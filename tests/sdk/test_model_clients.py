@@ -3,36 +3,18 @@
 import json
 import os
 import pathlib
-import shutil
 import subprocess
 
 import pytest
 
+import npm
 
 HERE = pathlib.Path(__file__).resolve().parent
-CACHE = pathlib.Path(os.environ['COOP_SDK_CACHE'])
-WAIT_S = 240
 
 
 @pytest.fixture(scope='session')
 def clients():
-    """A folder with the clients, as the lock file names them; kept for the next run."""
-    lock = (HERE / 'package-lock.json').read_text()
-    done = CACHE / 'installed'
-    if done.is_file() and done.read_text() == lock:
-        return CACHE
-    if shutil.which('npm') is None:
-        pytest.skip('npm is not installed')
-    CACHE.mkdir(parents=True, exist_ok=True)
-    for name in ('package.json', 'package-lock.json'):
-        shutil.copy(HERE / name, CACHE / name)
-    result = subprocess.run(['npm', 'ci', '--no-audit', '--no-fund', '--ignore-scripts'], cwd=CACHE, text=True,
-                            capture_output=True, timeout=WAIT_S, check=False)
-    if result.returncode != 0:
-        print(result.stderr)
-        pytest.skip('no package registry can be reached here')
-    done.write_text(lock)
-    return CACHE
+    return npm.install(HERE, pathlib.Path(os.environ['COOP_SDK_CACHE']))
 
 
 class Server:
@@ -52,11 +34,7 @@ class Server:
 @pytest.mark.parametrize('name, path', [('openai', '/openai/v1'), ('anthropic', '/anthropic')])
 def test_client(clients, name, path):
     server = Server()
-    # Beside node_modules: that is where node looks for what a module imports.
-    shutil.copy(HERE / f'{name}.mjs', clients / f'{name}.mjs')
-    env = {key: value for key, value in os.environ.items() if not key.lower().endswith('_proxy')}
-    result = subprocess.run(['node', str(clients / f'{name}.mjs'), f'http://127.0.0.1:{server.port}{path}'],
-                            text=True, capture_output=True, timeout=WAIT_S, check=False, env=env)
+    result = npm.run(clients, HERE / f'{name}.mjs', f'http://127.0.0.1:{server.port}{path}')
     facts = server.close()
     assert result.returncode == 0, result.stdout + result.stderr
     called = [fact for fact in facts if fact['kind'] == 'model.called']

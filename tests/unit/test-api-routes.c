@@ -7,7 +7,7 @@
 #include "api/state.h"
 
 static const char *const public_routes[] = {
-    "GET /",       "GET /app.js",          "GET /style.css", "GET /favicon.svg",
+    "GET /",       "GET /app.js",          "GET /style.css", "GET /favicon.svg", "GET /docs/github-api.md",
     "GET /health", "POST /api/v1/session", /* takes a one-time ticket */
 };
 
