@@ -27,6 +27,9 @@ typedef struct Step {
     Repo *repo;
     Event *event;
     Json *data;
+    Json *about;          /* what the rows say */
+    char *default_branch; /* for the thread */
+    HookPush *push;       /* NULL: none */
 } Step;
 
 static void
@@ -37,6 +40,9 @@ step_end(Step *step)
     repo_unref(step->repo);
     event_unref(step->event);
     json_decref(step->data);
+    json_decref(step->about);
+    hook_push_free(step->push);
+    g_free(step->default_branch);
     g_free(step);
 }
 
@@ -203,8 +209,9 @@ on_made(Json *value, const GError *error, void *data)
 /* ---- on the loop ---- */
 
 static Json *
-render_all(const Step *step, const Json *about)
+render_all(const Step *step)
 {
+    const Json *about = step->about;
     const HooksSpec *spec = &step->hooks->spec;
     Json *bodies = json_array();
     HookName name;
@@ -219,7 +226,8 @@ render_all(const Step *step, const Json *about)
                            .data = step->data,
                            .thread = json_object_get(about, "thread"),
                            .object = json_object_get(about, "object"),
-                           .sender = json_object_get(about, "sender")};
+                           .sender = json_object_get(about, "sender"),
+                           .push = step->push};
         g_autoptr(Json) body = spec->render(step->repo, &event, spec->ctx);
         g_autofree char *text = body != NULL ? json_encode(body) : NULL;
 
@@ -230,25 +238,69 @@ render_all(const Step *step, const Json *about)
     return bodies;
 }
 
+/* True: nothing more is to be done for it. */
+static bool
+is_over(Step *step, const GError *error)
+{
+    if (error == NULL && !step->hooks->stopped)
+        return false;
+    Hooks *hooks = hooks_ref(step->hooks);
+
+    step_end(step);
+    if (error != NULL)
+        begin_again(hooks, error);
+    hooks_unref(hooks);
+    return true;
+}
+
 static void
-on_about(Json *about, const GError *error, void *data)
+write_deliveries(Step *step)
 {
     static const RowMember members[] = {ROW_AT_JSON(MakeSpec, bodies), ROW_AT_END};
     static const RowOp make = {ROW_WRITES, sizeof(MakeSpec), members, run_make};
-    Step *step = data;
-
-    if (error != NULL || step->hooks->stopped) {
-        Hooks *hooks = hooks_ref(step->hooks);
-
-        step_end(step);
-        if (error != NULL)
-            begin_again(hooks, error);
-        hooks_unref(hooks);
-        return;
-    }
-    g_autoptr(Json) bodies = render_all(step, about);
+    g_autoptr(Json) bodies = render_all(step);
 
     row_run(step->hooks->spec.forge, step->repo, &make, &(MakeSpec){step->event->seq, bodies}, on_made, step);
+}
+
+static bool
+read_push(GitRepo *git, void *data, GError **error)
+{
+    Step *step = data;
+    HookPushSpec spec = {row_text(step->data, "before"), row_text(step->data, "after"), step->default_branch};
+
+    g_clear_pointer(&step->push, hook_push_free);
+    step->push = hook_push_read(git, &spec, error);
+    return step->push != NULL;
+}
+
+/* What git cannot tell (any more) is left out. */
+static void
+on_push(void *data, const GError *error)
+{
+    Step *step = data;
+
+    if (!is_over(step, NULL))
+        write_deliveries(step);
+}
+
+static void
+on_about(Json *about, const GError *error, void *data)
+{
+    Step *step = data;
+    bool moved = row_text(step->data, "before") != NULL && row_text(step->data, "ref") != NULL;
+    RepoInfo info;
+
+    if (is_over(step, error))
+        return;
+    step->about = json_incref(about);
+    if (!moved || step->hooks->spec.forge->work == NULL) {
+        write_deliveries(step);
+        return;
+    }
+    repo_info(step->repo, &info);
+    step->default_branch = g_strdup(info.default_branch);
+    forge_read(step->hooks->spec.forge, step->repo, "tell of a push", read_push, on_push, step, NULL);
 }
 
 /* False: nobody wants to hear of it. */
@@ -269,7 +321,10 @@ take(Hooks *hooks, Event *event)
         return false;
     Step *step = g_new0(Step, 1);
 
-    *step = (Step){hooks_ref(hooks), repo_ref(repo), event_ref(event), json_incref(fact)};
+    *step = (Step){.hooks = hooks_ref(hooks),
+                   .repo = repo_ref(repo),
+                   .event = event_ref(event),
+                   .data = json_incref(fact)};
     hooks->busy = true;
     row_run(hooks->spec.forge, repo, &read_about, &(AboutSpec){event->actor, fact}, on_about, step);
     return true;

@@ -57,6 +57,15 @@ typedef struct DeliveryNew {
 } DeliveryNew;
 bool delivery_insert(RowJob *job, const DeliveryNew *new, gint64 *ret_id, GError **error);
 
+typedef struct HookPushSpec {
+    const char *before, *after; /* as the event has them */
+    const char *default_branch;
+} HookPushSpec;
+/* Blocks. */
+HookPush *hook_push_read(GitRepo *git, const HookPushSpec *spec, GError **error);
+void hook_push_free(HookPush *push);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(HookPush, hook_push_free)
+
 void hooks_follow(Hooks *hooks);
 /* Looks for what is due and sends it. */
 void hooks_send(Hooks *hooks);

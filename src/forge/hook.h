@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
+#include "forge/commit.h"
+#include "forge/diff.h"
 #include "forge/seal.h"
 #include "forge/thread.h"
 #include "http/client.h"
@@ -23,6 +25,7 @@ enum {
     HOOK_SENDING_MAX = 8, /* under way at once */
     HOOK_KEPT_MAX = 200,  /* ended deliveries kept for each hook */
     HOOK_BODY_MAX = 1 << 20,
+    HOOK_COMMITS_MAX = 20, /* of one push */
 };
 
 /* JSON of a hook: the row's columns; `events` a list of names such as "push" and "pull_request" or
@@ -38,6 +41,17 @@ typedef struct HookSpec {
 
 typedef struct Hooks Hooks;
 
+/* What a push brought, the oldest first. */
+typedef struct HookCommit {
+    GitCommit *commit;
+    DiffPage *changes; /* names only; NULL: not known */
+} HookCommit;
+typedef struct HookPush {
+    GPtrArray *commits; /* HookCommit, at most HOOK_COMMITS_MAX */
+    GitCommit *head;    /* NULL: the ref is gone */
+    bool forced;
+} HookPush;
+
 /* What happened, for whoever writes the body. */
 typedef struct HookEvent {
     const char *name;   /* "pull_request", … */
@@ -45,10 +59,11 @@ typedef struct HookEvent {
     const char *kind;   /* of the event: "pr.opened" */
     const char *actor;
     gint64 at_us;
-    Json *data;   /* of the event; borrowed, as are the next */
-    Json *thread; /* of an event with a number: thread.h, pull requests as pull_get(); NULL: none */
-    Json *object; /* the comment, review, check run, … that the event is about; NULL: none */
-    Json *sender; /* people.h */
+    Json *data;           /* of the event; borrowed, as are the next */
+    Json *thread;         /* of an event with a number: thread.h, pull requests as pull_get(); NULL: none */
+    Json *object;         /* the comment, review, check run, … that the event is about; NULL: none */
+    Json *sender;         /* people.h */
+    const HookPush *push; /* of a ref that moved; NULL: none, or git could not tell */
 } HookEvent;
 /* The body; NULL: this is not sent.  On the loop. */
 typedef Json *(*HookRender)(Repo *repo, const HookEvent *event, void *ctx);

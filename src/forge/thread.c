@@ -239,10 +239,27 @@ thread_edit(Forge *forge, Repo *repo, const ThreadEdit *edit, ForgeJsonFunc done
     row_run(forge, repo, &op, edit, on_edited, e);
 }
 
+/* Each label is told of by itself; a list that was set is told of once. */
+static bool
+tell_labels(RowJob *job, const ThreadNames *names, const Json *thread, GError **error)
+{
+    static const char *const actions[] = {"labeled", "labeled", "unlabeled"};
+    const char *kind = strcmp(row_text(thread, "kind"), "pull") == 0 ? "pr.updated" : "issue.updated";
+    const char *action = actions[names->how];
+
+    if (names->how == LIST_SET)
+        return thread_event(job, kind, names->actor, thread, json_pack("{s:s}", "action", action), error);
+    for (const char *const *name = names->names; name != NULL && *name != NULL; name++) {
+        if (!thread_event(job, kind, names->actor, thread,
+                          json_pack("{s:s, s:s}", "action", action, "label", *name), error))
+            return false;
+    }
+    return true;
+}
+
 static bool
 run_label(RowJob *job, const void *data, Json **ret_value, GError **error)
 {
-    static const char *const actions[] = {"labeled", "labeled", "unlabeled"};
     const ThreadNames *names = data;
     g_autoptr(Json) thread = thread_load(job, names->number, NULL, error);
 
@@ -250,11 +267,7 @@ run_label(RowJob *job, const void *data, Json **ret_value, GError **error)
         !thread_touch(job, thread, error))
         return false;
     *ret_value = thread_load(job, names->number, NULL, error);
-    bool is_pull = strcmp(row_text(thread, "kind"), "pull") == 0;
-
-    return *ret_value != NULL &&
-           thread_event(job, is_pull ? "pr.updated" : "issue.updated", names->actor, *ret_value,
-                        json_pack("{s:s}", "action", actions[names->how]), error);
+    return *ret_value != NULL && tell_labels(job, names, *ret_value, error);
 }
 
 void

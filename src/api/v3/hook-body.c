@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "api/state.h"
-#include "api/v3/scene.h"
+#include "api/v3/hook-push.h"
 
 /* One kind of body: adds what is its own; false: this is not sent. */
 typedef bool (*FillFunc)(const V3Scene *scene, const HookEvent *event, Json *body);
@@ -26,6 +26,18 @@ object_or_id(const V3Scene *scene, const HookEvent *event, V3Render render, cons
 
 /* ---- threads ---- */
 
+/* One that was put on or taken off. */
+static void
+add_label(const V3Scene *scene, const HookEvent *event, Json *body)
+{
+    Json *name = json_object_get(event->data, "label");
+
+    if (name != NULL)
+        json_object_set_new(body, "label",
+                            event->object != NULL ? v3_label(scene, event->object)
+                                                  : json_pack("{s:O}", "name", name));
+}
+
 static bool
 fill_issue(const V3Scene *scene, const HookEvent *event, Json *body)
 {
@@ -35,6 +47,7 @@ fill_issue(const V3Scene *scene, const HookEvent *event, Json *body)
     json_object_set_new(body, "issue", v3_issue(scene, event->thread));
     if (g_strcmp0(event->action, "edited") == 0)
         json_object_set_new(body, "changes", json_object());
+    add_label(scene, event, body);
     return true;
 }
 
@@ -81,6 +94,7 @@ fill_pull(const V3Scene *scene, const HookEvent *event, Json *body)
     }
     if (g_strcmp0(event->action, "review_requested") == 0)
         add_reviewer(scene, event, body);
+    add_label(scene, event, body);
     return true;
 }
 
@@ -139,10 +153,7 @@ static bool
 fill_label(const V3Scene *scene, const HookEvent *event, Json *body)
 {
     set_action(body, event->action);
-    json_object_set_new(body, "label",
-                        event->object != NULL
-                            ? v3_label(scene, event->object)
-                            : json_pack("{s:O}", "name", json_object_get(event->data, "label")));
+    add_label(scene, event, body);
     return true;
 }
 
@@ -157,6 +168,13 @@ fill_ref(const V3Scene *scene, const HookEvent *event, Json *body)
     json_object_set_new(body, "master_branch", json_string(scene->info->default_branch));
     json_object_set_new(body, "description", v3_maybe(scene->info->description));
     json_object_set_new(body, "pusher_type", json_string("user"));
+    return true;
+}
+
+static bool
+fill_push(const V3Scene *scene, const HookEvent *event, Json *body)
+{
+    v3_hook_push(scene, event, body);
     return true;
 }
 
@@ -179,6 +197,7 @@ static const struct {
     {"issues", fill_issue},
     {"label", fill_label},
     {"ping", fill_ping},
+    {"push", fill_push},
     {"pull_request", fill_pull},
     {"pull_request_review", fill_review},
     {"pull_request_review_comment", fill_line_comment},

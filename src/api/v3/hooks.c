@@ -92,8 +92,8 @@ put(ApiCall *call, Json *body, gint64 id)
         {"name", JSON_KIND_STRING, &name, false, 0, REPO_NAME_MAX},
         {"config", JSON_KIND_OBJECT, &config, id == 0},
         {"events", JSON_KIND_ARRAY, &events, false, 0, REPO_NAME_MAX},
-        {"add_events", JSON_KIND_ARRAY, &added, false, 0, 0}, /* the whole list is given, or none */
-        {"remove_events", JSON_KIND_ARRAY, &removed, false, 0, 0},
+        {"add_events", JSON_KIND_ARRAY, &added},
+        {"remove_events", JSON_KIND_ARRAY, &removed},
         {"active", JSON_KIND_BOOL, &active},
         {NULL},
     };
@@ -103,6 +103,8 @@ put(ApiCall *call, Json *body, gint64 id)
     if (!v3_read_fields(call, body, fields, resource) ||
         (config != NULL && !read_config(call, config, &spec)) ||
         (strcmp(name, "web") != 0 && !refuse(call, "name", NULL)) ||
+        (added != NULL && !refuse(call, "add_events", "give the whole list")) ||
+        (removed != NULL && !refuse(call, "remove_events", "give the whole list")) ||
         (events != NULL && (names = v3_read_names(call, events, resource, "events")) == NULL) ||
         (ask = ask_hooks(call, id == 0 ? 201 : 200, v3_hook)) == NULL)
         return;
