@@ -55,6 +55,7 @@ static const ApiRoute *const tables[] = {
     v3_objects_routes,
     v3_pull_git_routes,
     v3_pull_merge_routes,
+    v3_pull_update_routes,
     v3_pulls_routes,
     v3_refs_routes,
     v3_repo_list_routes,

@@ -54,6 +54,7 @@ extern const ApiRoute v3_labels_routes[];
 extern const ApiRoute v3_objects_routes[];
 extern const ApiRoute v3_pull_git_routes[];
 extern const ApiRoute v3_pull_merge_routes[];
+extern const ApiRoute v3_pull_update_routes[];
 extern const ApiRoute v3_pulls_routes[];
 extern const ApiRoute v3_refs_routes[];
 extern const ApiRoute v3_repo_list_routes[];

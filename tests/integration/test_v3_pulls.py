@@ -321,3 +321,35 @@ def test_line_comments(repo, other):
              ('PullRequestReviewComment', None, 'custom'))):
         assert errors(other.post(at, body, 422)) == [expected]
     other.post(at, {'body': 'x', 'in_reply_to': 999999}, 404)
+
+
+# ---- update-branch ----
+
+def test_update_branch(repo, other, reader):
+    number = repo.pull('behind', {'behind.txt': 'x\n'})['number']
+    at = f'/pulls/{number}'
+    head = repo.get(at)['head']['sha']
+    none = repo.put(f'{at}/update-branch', status=422)
+    assert 'no new commits' in none['errors'][0]['message']
+    repo.branch('ahead-of-it', {'more.txt': 'y\n'})
+    repo.work.push('HEAD:main')
+    assert errors(repo.put(f'{at}/update-branch', {'expected_head_sha': '0' * 40}, 422)) == [
+        ('PullRequest', 'expected_head_sha', 'invalid')]
+    reader.put(f'{at}/update-branch', status=403)
+    assert other.put(f'{at}/update-branch', {'expected_head_sha': head}, 202)['message']
+    seen = repo.get(at)
+    merge = repo.get(f'/commits/{seen["head"]["sha"]}')
+    assert [p['sha'] for p in merge['parents']] == [head, seen['base']['sha']]
+    assert merge['commit']['author']['name'] == 'reviewer' and merge['commit']['committer']['name'] == 'Coop'
+    wait_until(lambda: repo.get(at)['commits'] == 2, 'what git says')
+    assert [f['filename'] for f in repo.get(f'{at}/files')] == ['behind.txt']
+
+
+def test_update_branch_conflict(repo):
+    number = repo.pull('clash', {'clash.txt': 'one\n'})['number']
+    repo.branch('clash-base', {'clash.txt': 'two\n'})
+    repo.work.push('HEAD:main')
+    clash = repo.put(f'/pulls/{number}/update-branch', status=422)
+    assert 'conflict' in clash['errors'][0]['message']
+    repo.patch(f'/pulls/{number}', {'state': 'closed'})
+    assert errors(repo.put(f'/pulls/{number}/update-branch', status=422)) == [('PullRequest', None, 'custom')]
