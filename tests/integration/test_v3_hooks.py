@@ -186,6 +186,20 @@ def test_issues(hooked):
     assert made.event == 'label' and made.json['label'] == label and made.json['action'] == 'created'
 
 
+def test_found_out(hooked):
+    head = hooked.work.head()
+    hooked.post(f'/statuses/{head}', {'state': 'success', 'context': 'ci/x', 'description': 'fine'})
+    told = hooked.heard.next()
+    assert told.event == 'status' and told.json['commit']['sha'] == told.json['sha'] == head
+    assert (told.json['state'], told.json['context'], told.json['name']) == ('success', 'ci/x', 'coop/hooked')
+    run = hooked.post('/check-runs', {'name': 'lint', 'head_sha': head})
+    told = hooked.heard.next()
+    assert told.event == 'check_run' and told.json['check_run'] == run and told.json['action'] == 'created'
+    hooked.patch(f'/check-runs/{run["id"]}', {'status': 'completed', 'conclusion': 'failure'})
+    told = hooked.heard.next()
+    assert told.json['action'] == 'completed' and told.json['check_run']['conclusion'] == 'failure'
+
+
 def test_ping_and_again(hooked):
     hooked.post(f'/hooks/{hooked.hook["id"]}/pings', status=204)
     ping = hooked.heard.next()

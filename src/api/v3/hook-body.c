@@ -5,6 +5,7 @@
 
 #include "api/state.h"
 #include "api/v3/hook-push.h"
+#include "forge/people.h"
 
 /* One kind of body: adds what is its own; false: this is not sent. */
 typedef bool (*FillFunc)(const V3Scene *scene, const HookEvent *event, Json *body);
@@ -178,6 +179,71 @@ fill_push(const V3Scene *scene, const HookEvent *event, Json *body)
     return true;
 }
 
+/* ---- what was found out about a commit ---- */
+
+static bool
+fill_status(const V3Scene *scene, const HookEvent *event, Json *body)
+{
+    g_autoptr(Json) status = event->object != NULL ? v3_status(scene->place, event->object) : NULL;
+
+    if (status == NULL)
+        return false;
+    json_object_update(body, status);
+    json_object_del(body, "url");
+    json_object_del(body, "creator");
+    json_object_set(body, "sha", json_object_get(event->object, "oid"));
+    json_object_set_new(body, "name", v3_format("%s/%s", scene->info->owner, scene->info->name));
+    json_object_set_new(
+        body, "commit",
+        json_pack("{s:O, s:o}", "sha", json_object_get(event->object, "oid"), "url",
+                  v3_format("%s/commits/%s", scene->place->api, row_text(event->object, "oid"))));
+    json_object_set_new(body, "branches", json_array());
+    return true;
+}
+
+static bool
+fill_check_run(const V3Scene *scene, const HookEvent *event, Json *body)
+{
+    const char *status = event->object != NULL ? row_text(event->object, "status") : NULL;
+
+    if (status == NULL)
+        return false;
+    /* GitHub knows no "updated". */
+    set_action(body, strcmp(status, "completed") == 0 ? "completed" : "created");
+    json_object_set_new(body, "check_run", v3_check_run(scene->place, event->object));
+    return true;
+}
+
+static Json *
+pulls_of_suite(const V3Scene *scene, const HookEvent *event)
+{
+    Json *list = json_array();
+
+    if (event->thread != NULL)
+        json_array_append_new(list, json_pack("{s:O, s:O, s:o}", "id", json_object_get(event->thread, "id"),
+                                              "number", json_object_get(event->thread, "number"), "url",
+                                              v3_format("%s/pulls/%" G_GINT64_FORMAT, scene->place->api,
+                                                        row_int(event->thread, "number"))));
+    return list;
+}
+
+static bool
+fill_suite(const V3Scene *scene, const HookEvent *event, Json *body)
+{
+    const char *id = row_text(event->data, "suite");
+    bool passed = g_strcmp0(row_text(event->data, "state"), "passed") == 0;
+
+    if (id == NULL)
+        return false;
+    set_action(body, event->action);
+    json_object_set_new(body, "check_suite",
+                        json_pack("{s:I, s:s, s:O?, s:s, s:s, s:o}", "id", (json_int_t)person_id(id),
+                                  "node_id", id, "head_sha", json_object_get(event->data, "head_oid"),
+                                  "status", "completed", "conclusion", passed ? "success" : "failure",
+                                  "pull_requests", pulls_of_suite(scene, event)));
+    return true;
+}
+
 static bool
 fill_ping(const V3Scene *scene, const HookEvent *event, Json *body)
 {
@@ -191,6 +257,8 @@ static const struct {
     const char *name;
     FillFunc fill;
 } bodies[] = {
+    {"check_run", fill_check_run},
+    {"check_suite", fill_suite},
     {"create", fill_ref},
     {"delete", fill_ref},
     {"issue_comment", fill_comment},
@@ -201,6 +269,7 @@ static const struct {
     {"pull_request", fill_pull},
     {"pull_request_review", fill_review},
     {"pull_request_review_comment", fill_line_comment},
+    {"status", fill_status},
 };
 
 static FillFunc
