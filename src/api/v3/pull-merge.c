@@ -1,15 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Merging is the queue's: a request puts the pull request in and waits for it.  A client that lost the
+ * answer and asks again finds the entry that it made. */
 #include <string.h>
 
 #include "api/routes.h"
 #include "api/state.h"
 #include "api/v3/ask.h"
 #include "base/err.h"
+#include "forge/landing.h"
 #include "forge/pull.h"
 
 static const char resource[] = "PullRequest";
 
-enum { NOT_ALLOWED = 405 };
+enum {
+    WAIT_MS = 60 * 1000,
+    SHA_MAX = 64,
+    NOT_ALLOWED = 405,
+    CONFLICT = 409,
+};
 
 /* ---- was it merged ---- */
 
@@ -38,24 +46,63 @@ get_merge(ApiCall *call)
         thread_get(call->api->forge, ask->repo, ask->number, "pull", on_asked, ask);
 }
 
-/* ---- merging ---- */
+/* ---- how an entry has ended ---- */
 
-static char *
-reasons_text(const Json *pull)
+static Json *
+entry_json(const V3Scene *scene, const Json *entry)
 {
-    g_autoptr(GString) text = g_string_new("Pull Request is not mergeable");
-    size_t i;
-    Json *reason;
+    gint64 id = row_int(entry, "id");
 
-    json_array_foreach(json_object_get(json_object_get(pull, "merge"), "reasons"), i, reason)
-    {
-        g_string_append_printf(text, "%s %s", i == 0 ? ":" : ";", row_text(reason, "text"));
+    return json_pack("{s:I, s:O, s:O, s:O, s:o}", "id", (json_int_t)id, "state",
+                     json_object_get(entry, "state"), "reason", json_object_get(entry, "reason"), "problem",
+                     json_object_get(entry, "problem"), "url",
+                     v3_format("%s/api/v1/repos/%s/%s/merges/%" G_GINT64_FORMAT, scene->place->server,
+                               scene->info->owner, scene->info->name, id));
+}
+
+static Json *
+landed_json(const V3Scene *scene, const Json *entry)
+{
+    return json_pack("{s:O, s:b, s:s, s:o}", "sha", json_object_get(entry, "landing_oid"), "merged", true,
+                     "message", "Pull Request successfully merged", "queue", entry_json(scene, entry));
+}
+
+static Json *
+waiting_json(const V3Scene *scene, const Json *entry)
+{
+    return json_pack("{s:n, s:b, s:s, s:o}", "sha", "merged", false, "message",
+                     "Pull Request is in the merge queue", "queue", entry_json(scene, entry));
+}
+
+/* What the caller can mend by looking again is 409, what a rule says is 405. */
+static int
+status_of(const Json *entry)
+{
+    static const LandingReason conflicts[] = {LANDING_HEAD_MOVED, LANDING_TARGET_MOVED, LANDING_CONFLICT,
+                                              LANDING_REMOVED};
+    const char *reason = row_text(entry, "reason");
+
+    for (size_t i = 0; i < G_N_ELEMENTS(conflicts); i++) {
+        if (g_strcmp0(reason, landing_reason_name(conflicts[i])) == 0)
+            return CONFLICT;
     }
-    return g_string_free(g_steal_pointer(&text), FALSE);
+    return g_strcmp0(reason, landing_reason_name(LANDING_FAILED)) == 0 ? 500 : NOT_ALLOWED;
 }
 
 static void
-on_judged(Json *pull, const GError *error, void *data)
+respond_failed(const V3Ask *ask, const Json *entry)
+{
+    const char *problem = row_text(entry, "problem");
+    int status = status_of(entry);
+    Json *body = v3_error_json(ask->call->request, status, problem != NULL ? problem : "it was not merged");
+
+    /* Where it conflicts: the bundle is behind this address. */
+    json_object_set_new(body, "queue", v3_ask_render(ask, entry_json, entry));
+    v3_respond(ask->call, status, body);
+}
+
+static void
+on_ended(Json *entry, const GError *error, void *data)
 {
     V3Ask *ask = data;
 
@@ -63,19 +110,90 @@ on_judged(Json *pull, const GError *error, void *data)
         v3_ask_fail(ask, error);
         return;
     }
-    g_autofree char *text = reasons_text(pull);
-
-    respond_error(ask->call->request, NOT_ALLOWED, text);
+    if (strcmp(row_text(entry, "state"), "landed") == 0)
+        v3_respond(ask->call, 200, v3_ask_render(ask, landed_json, entry));
+    else if (row_int(entry, "ended_us") == 0)
+        v3_respond(ask->call, 202, v3_ask_render(ask, waiting_json, entry));
+    else
+        respond_failed(ask, entry);
     v3_ask_free(ask);
+}
+
+/* ---- putting one in ---- */
+
+static void
+wait_for(V3Ask *ask, const Json *entry)
+{
+    landing_wait(ask->call->api->landings, ask->repo, row_int(entry, "id"), WAIT_MS, on_ended, ask);
+}
+
+/* It was in the queue before, or its head has moved. */
+static void
+on_listed(Json *list, const GError *error, void *data)
+{
+    V3Ask *ask = data;
+    const Json *entry = json_array_get(json_object_get(list, "items"), 0);
+
+    if (error != NULL) {
+        v3_ask_fail(ask, error);
+    } else if (entry != NULL) {
+        wait_for(ask, entry);
+    } else {
+        respond_error(ask->call->request, CONFLICT,
+                      "Head branch was modified. Review and try the merge again.");
+        v3_ask_free(ask);
+    }
+}
+
+static void
+on_added(Json *entry, const GError *error, void *data)
+{
+    V3Ask *ask = data;
+
+    if (error == NULL) {
+        wait_for(ask, entry);
+    } else if (err_kind(error) == ERR_CONFLICT) {
+        landing_list(ask->call->api->landings, ask->repo, &(LandingFilter){.number = ask->number}, on_listed,
+                     ask);
+    } else if (err_kind(error) == ERR_DENIED) {
+        respond_error(ask->call->request, NOT_ALLOWED, error->message);
+        v3_ask_free(ask);
+    } else {
+        v3_ask_fail(ask, error);
+    }
+}
+
+static void
+merge(ApiCall *call, Json *body, void *data)
+{
+    LandingSpec spec = {.actor = call->caller.actor};
+    const JsonField fields[] = {
+        {"commit_title", JSON_KIND_STRING, &spec.title, false, 0, THREAD_BODY_MAX},
+        {"commit_message", JSON_KIND_STRING, &spec.message, false, 0, THREAD_BODY_MAX},
+        {"merge_method", JSON_KIND_STRING, &spec.method, false, 1, SHA_MAX},
+        {"sha", JSON_KIND_STRING, &spec.head_oid, false, 1, SHA_MAX},
+        {NULL},
+    };
+    V3Ask *ask;
+
+    if (!v3_read_fields(call, body, fields, resource) ||
+        (ask = v3_ask_new(call, resource, 200, NULL)) == NULL)
+        return;
+    if (call->api->landings == NULL) {
+        respond_error(call->request, 503, "this server has no merge queue");
+        v3_ask_free(ask);
+        return;
+    }
+    spec.number = ask->number;
+    if (spec.title != NULL && spec.title[0] == '\0')
+        spec.title = NULL;
+    landing_add(call->api->landings, ask->repo, &spec, on_added, ask);
 }
 
 static void
 put_merge(ApiCall *call)
 {
-    V3Ask *ask = v3_ask_new(call, resource, 200, NULL);
-
-    if (ask != NULL)
-        pull_get(call->api->forge, ask->repo, ask->number, on_judged, ask);
+    call_read_json(call, merge, NULL);
 }
 
 const ApiRoute v3_pull_merge_routes[] = {
