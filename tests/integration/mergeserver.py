@@ -140,6 +140,6 @@ class Project:
         return self.bare('grep', '-h', '', commit, '--', 'parts').split()
 
     def count_events(self, kind, **data):
-        found = [e for e in self.server.get(f'/api/v1/events?kind={kind}&limit=1000')['events']
+        found = [e for e in self.server.get(f'/api/v1/events?kind={kind}&limit=500')['events']
                  if e['data'].get('repository') == f'coop/{self.name}']
         return len([e for e in found if all(e['data'].get(k) == v for k, v in data.items())])
