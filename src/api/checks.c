@@ -80,14 +80,20 @@ on_suite(Json *value, const GError *error, void *data)
 }
 
 static void
-show_suite(ApiCall *call)
+find_suite(ApiCall *call, ForgeJsonFunc answer)
 {
     Repo *repo = call_repo(call);
 
     if (repo == NULL || call_checks(call) == NULL)
         return;
     http_request_ref(call->request);
-    checks_get(call->api->checks, repo, call_param(call, "suite"), on_suite, call);
+    checks_get(call->api->checks, repo, call_param(call, "suite"), answer, call);
+}
+
+static void
+show_suite(ApiCall *call)
+{
+    find_suite(call, on_suite);
 }
 
 /* ---- lists ---- */
@@ -155,12 +161,7 @@ on_receipt(Json *value, const GError *error, void *data)
 static void
 show_receipt(ApiCall *call)
 {
-    Repo *repo = call_repo(call);
-
-    if (repo == NULL || call_checks(call) == NULL)
-        return;
-    http_request_ref(call->request);
-    checks_get(call->api->checks, repo, call_param(call, "suite"), on_receipt, call);
+    find_suite(call, on_receipt);
 }
 
 static void
@@ -191,12 +192,7 @@ on_log(Json *value, const GError *error, void *data)
 static void
 show_log(ApiCall *call)
 {
-    Repo *repo = call_repo(call);
-
-    if (repo == NULL || call_checks(call) == NULL)
-        return;
-    http_request_ref(call->request);
-    checks_get(call->api->checks, repo, call_param(call, "suite"), on_log, call);
+    find_suite(call, on_log);
 }
 
 static void

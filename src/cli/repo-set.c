@@ -36,10 +36,15 @@ static ExitCode
 run_set(Cli *cli)
 {
     static const OutColumn fields[] = {
-        {"branch_pattern", "Branches"},      {"required_approvals", "Approvals"},
-        {"up_to_date", "Up to date"},        {"merge_methods", "Merge by"},
-        {"protected_branches", "Protected"}, {"conventional_commits", "Messages checked"},
-        {"commit_types", "Types"},           {NULL},
+        {"branch_pattern", "Branches"},
+        {"required_approvals", "Approvals"},
+        {"up_to_date", "Up to date"},
+        {"merge_methods", "Merge by"},
+        {"protected_branches", "Protected"},
+        {"conventional_commits", "Messages checked"},
+        {"commit_types", "Types"},
+        {"checks", "Checks"},
+        {NULL},
     };
     g_autofree char *path = repo_path_of_arg(cli, "/settings");
     g_autoptr(Json) changes = path != NULL ? read_changes(cli) : NULL;

@@ -74,8 +74,8 @@ static char *
 tree_in(const char *folder, const char *commit, GError **error)
 {
     g_autofree char *what = g_strconcat(commit, "^{tree}", NULL);
-    const char *const argv[] = {"git", "-C", folder, "rev-parse", "--verify", "--quiet", "--end-of-options",
-                                what,  NULL};
+    const char *const argv[] = {"git",      "-c",      "core.fsmonitor=false", "-C", folder, "rev-parse",
+                                "--verify", "--quiet", "--end-of-options",     what, NULL};
     g_autofree char *out = NULL;
     int status;
 

@@ -53,28 +53,36 @@ run_add(RowJob *job, const void *data, Json **ret_value, GError **error)
 
 typedef struct Asking {
     Checks *checks;
+    Repo *repo;
     ForgeJsonFunc done;
     void *data;
 } Asking;
 
+static Asking *
+asking(Checks *checks, Repo *repo, ForgeJsonFunc done, void *data)
+{
+    Asking *a = g_new(Asking, 1);
+
+    *a = (Asking){checks_ref(checks), repo_ref(repo), done, data};
+    return a;
+}
+
 static void
-on_changed(Json *value, const GError *error, void *data)
+asking_free(Asking *a)
+{
+    checks_unref(a->checks);
+    repo_unref(a->repo);
+    g_free(a);
+}
+
+static void
+on_added(Json *value, const GError *error, void *data)
 {
     Asking *a = data;
 
     a->done(value, error, a->data);
     checks_scan(a->checks);
-    checks_unref(a->checks);
-    g_free(a);
-}
-
-static Asking *
-asking(Checks *checks, ForgeJsonFunc done, void *data)
-{
-    Asking *a = g_new(Asking, 1);
-
-    *a = (Asking){checks_ref(checks), done, data};
-    return a;
+    asking_free(a);
 }
 
 void
@@ -84,7 +92,7 @@ checks_add(Checks *checks, Repo *repo, const SuiteSpec *spec, ForgeJsonFunc done
                                         ROW_AT_TEXT(SuiteSpec, actor), ROW_AT_END};
     static const RowOp op = {ROW_WRITES, sizeof(SuiteSpec), members, run_add};
 
-    row_run(checks->spec.forge, repo, &op, spec, on_changed, asking(checks, done, data));
+    row_run(checks->spec.forge, repo, &op, spec, on_added, asking(checks, repo, done, data));
 }
 
 /* ---- ending one ---- */
@@ -120,6 +128,17 @@ run_cancel(RowJob *job, const void *data, Json **ret_value, GError **error)
     return *ret_value != NULL;
 }
 
+static void
+on_cancelled(Json *value, const GError *error, void *data)
+{
+    Asking *a = data;
+
+    a->done(value, error, a->data);
+    if (error == NULL)
+        checks_cancelled(a->checks, a->repo, row_text(value, "id"));
+    asking_free(a);
+}
+
 void
 checks_cancel(Checks *checks, Repo *repo, const char *suite_id, const char *actor, ForgeJsonFunc done,
               void *data)
@@ -128,8 +147,8 @@ checks_cancel(Checks *checks, Repo *repo, const char *suite_id, const char *acto
                                         ROW_AT_END};
     static const RowOp op = {ROW_WRITES, sizeof(SuiteCancel), members, run_cancel};
 
-    row_run(checks->spec.forge, repo, &op, &(SuiteCancel){suite_id, actor}, on_changed,
-            asking(checks, done, data));
+    row_run(checks->spec.forge, repo, &op, &(SuiteCancel){suite_id, actor}, on_cancelled,
+            asking(checks, repo, done, data));
 }
 
 /* ---- reading ---- */

@@ -18,7 +18,7 @@ struct Checks {
     EventCursor *cursor; /* what may have queued a suite; NULL: not started */
     bool scanning, again;
     GHashTable *tries;   /* id of a suite -> SuiteTry, owned: under way */
-    GHashTable *resting; /* id -> gint64*, when it may be tried again */
+    GHashTable *resting; /* id -> Rest, owned */
     Json *waiting;       /* rows that wait, as of the last scan */
     GArray *listeners;
 };
@@ -29,6 +29,11 @@ void checks_unref(Checks *checks);
 void checks_scan(Checks *checks);
 /* A try is over: `state` NULL: the suite is to be tried again, not before `rest_ms`. */
 void checks_try_over(Checks *checks, SuiteTry *try, const char *state, guint rest_ms);
+
+/* It was cancelled by someone who asked for that. */
+void checks_cancelled(Checks *checks, Repo *repo, const char *id);
+/* For a box: false when it has waited for one that long. */
+bool checks_may_wait(Checks *checks, const char *id, gint64 max_us);
 
 /* ---- checks-try.c ---- */
 

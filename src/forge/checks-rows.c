@@ -208,14 +208,21 @@ run_put(RowJob *job, const void *data, Json **ret_value, GError **error)
 void
 suite_put_run(Checks *checks, Repo *repo, const CheckRow *row, ForgeJsonFunc done, void *data)
 {
-    static const RowMember members[] = {
-        ROW_AT_TEXT(CheckRow, suite),      ROW_AT_TEXT(CheckRow, name),
-        ROW_AT_TEXT(CheckRow, head_oid),   ROW_AT_TEXT(CheckRow, status),
-        ROW_AT_TEXT(CheckRow, conclusion), ROW_AT_TEXT(CheckRow, title),
-        ROW_AT_TEXT(CheckRow, summary),    ROW_AT_TEXT(CheckRow, output),
-        ROW_AT_TEXT(CheckRow, box_id),     ROW_AT_TEXT(CheckRow, command),
-        ROW_AT_TEXT(CheckRow, reason),     ROW_AT_TEXT(CheckRow, output_sha256),
-        ROW_AT_TEXT(CheckRow, tests),      ROW_AT_END};
+    static const RowMember members[] = {ROW_AT_TEXT(CheckRow, suite),
+                                        ROW_AT_TEXT(CheckRow, name),
+                                        ROW_AT_TEXT(CheckRow, head_oid),
+                                        ROW_AT_TEXT(CheckRow, status),
+                                        ROW_AT_TEXT(CheckRow, conclusion),
+                                        ROW_AT_TEXT(CheckRow, title),
+                                        ROW_AT_TEXT(CheckRow, details_url),
+                                        ROW_AT_TEXT(CheckRow, summary),
+                                        ROW_AT_TEXT(CheckRow, output),
+                                        ROW_AT_TEXT(CheckRow, box_id),
+                                        ROW_AT_TEXT(CheckRow, command),
+                                        ROW_AT_TEXT(CheckRow, reason),
+                                        ROW_AT_TEXT(CheckRow, output_sha256),
+                                        ROW_AT_TEXT(CheckRow, tests),
+                                        ROW_AT_END};
     static const RowOp op = {ROW_WRITES, sizeof(CheckRow), members, run_put};
 
     row_run(checks->spec.forge, repo, &op, row, done, data);

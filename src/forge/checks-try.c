@@ -166,11 +166,11 @@ static void
 give_back(SuiteTry *t, const GError *error)
 {
     bool waits = err_kind(error) == ERR_UNAVAILABLE || err_kind(error) == ERR_LIMIT;
-    bool again = waits ? clock_wall_us() - t->created_us < WAIT_MAX_US : t->tries < CHECKS_TRIES;
-    SuiteEnd end = {.state = again ? "queued" : "error", .problem = error->message, .uncounted = waits};
-
     if (t->checks == NULL)
         return;
+    bool again = waits ? checks_may_wait(t->checks, t->id, WAIT_MAX_US) : t->tries < CHECKS_TRIES;
+    SuiteEnd end = {.state = again ? "queued" : "error", .problem = error->message, .uncounted = waits};
+
     log_info("checks", again ? "a suite will be tried again" : "a suite could not be found out",
              log_str("suite", t->id), log_gerror(error));
     t->rest_ms = again ? REST_MS : 0;
@@ -216,7 +216,11 @@ static void
 put_run(SuiteTry *t, guint index, CheckRow *row)
 {
     const PlanCommand *command = t->look.plan->commands->pdata[index];
+    g_autofree char *url = g_strdup_printf("%s/api/v1/repos/%s/%s/checks/%s",
+                                           t->checks->spec.forge->spec.address, t->repo->owner, t->repo->name,
+                                           t->id);
 
+    row->details_url = url;
     row->id = json_integer_value(json_array_get(t->ids, index));
     row->suite = t->id;
     row->name = command->name;
@@ -331,7 +335,7 @@ on_planned(Json *value, const GError *error, void *data)
     else if (error != NULL)
         give_back(t, error);
     else if (ids == NULL)
-        checks_try_over(t->checks, t, "cancelled", 0);
+        checks_scan(t->checks); /* it was cancelled, which the rows say */
     else if (t->look.plan != NULL) {
         t->ids = json_incref(ids);
         begin_box(t);
@@ -414,7 +418,7 @@ on_claimed(Json *value, const GError *error, void *data)
     else if (error != NULL)
         checks_try_over(t->checks, t, NULL, REST_MS);
     else if (t->tries == 0)
-        checks_try_over(t->checks, t, row_text(value, "state"), 0);
+        checks_try_over(t->checks, t, NULL, 0); /* it ended while it was being looked up */
     else if (!has_means(t->checks, &none) ||
              (t->tries > CHECKS_TRIES && !err_set(&none, ERR_INTERNAL, "it was cut %d times", CHECKS_TRIES)))
         write_end(t, &(SuiteEnd){.state = "error", .problem = none->message});

@@ -20,6 +20,11 @@ typedef struct Listener {
     void *data;
 } Listener;
 
+/* Between two tries. */
+typedef struct Rest {
+    gint64 since_us, until_us;
+} Rest;
+
 /* ---- life ---- */
 
 Checks *
@@ -118,7 +123,6 @@ static bool
 read_rows(DbTx *tx, void *data, GError **error)
 {
     Scan *s = data;
-    g_auto(RowJob) job = {0};
     g_autoptr(DbRows) rows = db_query(
         tx,
         "SELECT id, repository_id, number, base_oid, head_oid, created_us, tries FROM check_suites "
@@ -175,14 +179,9 @@ drop_cancelled(Checks *c, const Json *rows)
 static bool
 is_resting(Checks *c, const char *id)
 {
-    const gint64 *until_us = g_hash_table_lookup(c->resting, id);
+    const Rest *rest = g_hash_table_lookup(c->resting, id);
 
-    if (until_us == NULL)
-        return false;
-    if (clock_mono_us() < *until_us)
-        return true;
-    g_hash_table_remove(c->resting, id);
-    return false;
+    return rest != NULL && clock_mono_us() < rest->until_us;
 }
 
 static void
@@ -258,13 +257,45 @@ checks_scan(Checks *c)
 }
 
 void
+checks_cancelled(Checks *c, Repo *repo, const char *id)
+{
+    SuiteTry *try = g_hash_table_lookup(c->tries, id);
+
+    if (c->stopped)
+        return;
+    if (try == NULL)
+        tell(c, repo, id, "cancelled");
+    else if (!suite_try_is_ending(try)) /* else its end finds the row, and tells */
+        drop_try(c, try, "cancelled");
+    checks_scan(c);
+}
+
+bool
+checks_may_wait(Checks *c, const char *id, gint64 max_us)
+{
+    const Rest *rest = g_hash_table_lookup(c->resting, id);
+
+    return rest == NULL || clock_mono_us() - rest->since_us < max_us;
+}
+
+/* Since when it waits stays from rest to rest. */
+static void
+rest_for(Checks *c, const char *id, guint ms)
+{
+    const Rest *old = g_hash_table_lookup(c->resting, id);
+    gint64 now_us = clock_mono_us();
+    Rest rest = {old != NULL ? old->since_us : now_us, now_us + (gint64)ms * US_PER_MS};
+
+    g_hash_table_insert(c->resting, g_strdup(id), g_memdup2(&rest, sizeof rest));
+}
+
+void
 checks_try_over(Checks *c, SuiteTry *try, const char *state, guint rest_ms)
 {
-    if (state == NULL && rest_ms > 0) {
-        gint64 until_us = clock_mono_us() + (gint64)rest_ms * US_PER_MS;
-
-        g_hash_table_insert(c->resting, g_strdup(suite_try_id(try)), g_memdup2(&until_us, sizeof until_us));
-    }
+    if (state == NULL && rest_ms > 0)
+        rest_for(c, suite_try_id(try), rest_ms);
+    else
+        g_hash_table_remove(c->resting, suite_try_id(try));
     checks_ref(c);
     drop_try(c, try, state);
     checks_scan(c);
@@ -273,24 +304,34 @@ checks_try_over(Checks *c, SuiteTry *try, const char *state, guint rest_ms)
 
 /* ---- beginning ---- */
 
+static void on_wake(void *data);
+
+static void
+follow(Checks *c)
+{
+    static const char *const kinds[] = {"pr.*", NULL};
+
+    g_clear_pointer(&c->cursor, event_cursor_free);
+    c->cursor = event_cursor_new(c->spec.forge->spec.events, &(EventFilter){.kinds = kinds}, -1, on_wake, c);
+    event_cursor_is_own(c->cursor);
+}
+
 /* What it is about does not matter: the rows are. */
 static void
 on_wake(void *data)
 {
     Checks *c = data;
+    EventStep step;
 
-    for (;;) {
+    do {
         g_autoptr(Event) event = NULL;
 
-        switch (event_cursor_next(c->cursor, &event)) {
-        case EVENT_READY:
-        case EVENT_RESYNC:
-            continue;
-        case EVENT_WAIT:
-        case EVENT_FAILED:
-            break;
-        }
-        break;
+        step = event_cursor_next(c->cursor, &event);
+    } while (step == EVENT_READY || step == EVENT_RESYNC);
+    if (step == EVENT_FAILED) {
+        follow(c);
+        loop_timer_set(c->spec.forge->spec.loop, &c->timer, TICK_MS);
+        return;
     }
     checks_scan(c);
 }
@@ -298,14 +339,11 @@ on_wake(void *data)
 void
 checks_start(Checks *c)
 {
-    static const char *const kinds[] = {"pr.*", NULL};
-
     g_hash_table_remove_all(c->tries);
     g_hash_table_remove_all(c->resting);
     if (c->spec.boxes != NULL)
         clean_box_sweep(c->spec.boxes);
-    g_clear_pointer(&c->cursor, event_cursor_free);
-    c->cursor = event_cursor_new(c->spec.forge->spec.events, &(EventFilter){.kinds = kinds}, -1, on_wake, c);
+    follow(c);
     on_wake(c);
 }
 

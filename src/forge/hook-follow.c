@@ -413,6 +413,7 @@ on_place(void *data, const GError *error)
     b->place = MAX(b->place, event_log_first_seq(hooks->spec.forge->spec.events) - 1);
     hooks->cursor = event_cursor_new(hooks->spec.forge->spec.events, &(EventFilter){.kinds = hook_kinds()},
                                      b->place, on_wake, hooks);
+    event_cursor_is_own(hooks->cursor);
     hooks_follow(hooks);
     hooks_send(hooks);
 }

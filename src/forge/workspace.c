@@ -334,6 +334,7 @@ follow_ends(Workspaces *all)
     if (all->forge->spec.boxes == NULL || all->ends != NULL)
         return;
     all->ends = event_cursor_new(all->forge->spec.events, &filter, -1, on_end, all);
+    event_cursor_is_own(all->ends);
     on_end(all);
 }
 

@@ -48,6 +48,7 @@ struct EventCursor {
     CursorRead *read;
     guint epoch;
     bool failed;
+    bool is_own;
 };
 /* There may be ten thousand of them, idle. */
 G_STATIC_ASSERT(sizeof(EventCursor) <= 128);
@@ -298,6 +299,13 @@ event_cursor_new(EventLog *log, const EventFilter *filter, gint64 after, void (*
 }
 
 void
+event_cursor_is_own(EventCursor *c)
+{
+    c->log->n_cursors -= !c->is_own;
+    c->is_own = true;
+}
+
+void
 event_cursor_free(EventCursor *c)
 {
     if (c == NULL)
@@ -306,7 +314,7 @@ event_cursor_free(EventCursor *c)
     forget_read(c);
     drop_page(c);
     filter_copy_unref(c->filter);
-    c->log->n_cursors--;
+    c->log->n_cursors -= !c->is_own;
     event_log_unref(c->log);
     g_free(c);
 }

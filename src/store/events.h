@@ -77,6 +77,8 @@ typedef struct EventCursor EventCursor;
  * copied.  `wake` runs on the loop, never inside a call here. */
 EventCursor *event_cursor_new(EventLog *log, const EventFilter *filter, gint64 after,
                               void (*wake)(void *data), void *data);
+/* It is the server's own, and no follower that anybody would count. */
+void event_cursor_is_own(EventCursor *cursor);
 void event_cursor_free(EventCursor *cursor);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(EventCursor, event_cursor_free)
 EventStep event_cursor_next(EventCursor *cursor, Event **ret_event);

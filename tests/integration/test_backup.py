@@ -48,7 +48,7 @@ def names(client):
 
 def files_of(client):
     """What is in the data folder beside what belongs there."""
-    known = {'coop.db', 'coop.db-wal', 'coop.db-shm', 'forge-key', 'generations', 'key', 'lock', 'repos', 'run',
+    known = {'coop.db', 'coop.db-wal', 'coop.db-shm', 'forge-key', 'generations', 'key', 'lock', 'receipt-key', 'repos', 'run',
              'run/control.sock', 'tmp'}
     return {str(p.relative_to(client.server.home)) for p in client.server.home.rglob('*')} - known
 
