@@ -325,9 +325,19 @@ def test_a_claim_decides_nothing(server):
     number = open_pull(server, project, 'liar', {'a': 'bad\n', 'coop.yaml': plan('true')}, body='All tests pass.')
     suite = project.ended(only(project.suites(number=number))['id'])
     assert suite['state'] == 'failed' and states(suite) == [('tests', 'failure', 1)]
+    repo, head = '/api/v3/repos/coop/claims', suite['head_oid']
+    server.post(f'{repo}/check-runs', {'name': 'tests', 'head_sha': head, 'status': 'completed', 'conclusion': 'success'})
+    server.post(f'{repo}/statuses/{head}', {'state': 'success', 'context': 'tests'})
+    runs = server.get(f'{repo}/commits/{head}/check-runs')['check_runs']
+    assert sorted(run['conclusion'] for run in runs) == ['failure', 'success']
+    mine = next(run['id'] for run in runs if run['conclusion'] == 'failure')
+    assert server.ask('PATCH', f'{repo}/check-runs/{mine}', body={'conclusion': 'success'}).status == 403
+    assert server.get(f'{repo}/pulls/{number}')['mergeable_state'] in ('blocked', 'unstable')
+    assert server.ask('PUT', f'{repo}/pulls/{number}/merge', body={}).status != 200
+    assert not server.get(f'{repo}/pulls/{number}')['merged']
     with contextlib.closing(sqlite3.connect(f'file:{server.home}/coop.db?mode=ro', uri=True, timeout=30)) as db:
         rows = db.execute("SELECT k.seen_by, k.author, k.conclusion FROM checks k JOIN threads t ON t.head_oid = k.head_oid "
-                          "WHERE t.head = 'liar'").fetchall()
+                          "WHERE t.head = 'liar' AND k.seen_by = 'coop'").fetchall()
     assert rows == [('coop', 'coop', 'failure')]
 
 
