@@ -60,6 +60,16 @@ def test_diff(repo, run):
     assert 'has no 9999' in run('pr', 'diff', '9999', code=4)
 
 
+def test_checks(repo, run):
+    number = str(open_pull(repo, 'checked', {'c.txt': 'c\n'}, draft=True))
+    assert 'CHECK' in run('pr', 'checks', number)
+    head = repo.get(f'/pulls/{number}')['head']['sha']
+    repo.post('/check-runs', {'name': 'claims', 'head_sha': head, 'status': 'completed', 'conclusion': 'success'})
+    assert 'claims' in run('pr', 'checks', number) and 'success' in run('pr', 'checks', number)
+    repo.post('/check-runs', {'name': 'breaks', 'head_sha': head, 'status': 'completed', 'conclusion': 'failure'})
+    assert 'breaks' in run('pr', 'checks', number, code=1)
+
+
 def test_issues(repo, run):
     said = run('issue', 'new', 'It asks twice', '-b', 'I saw it', '-l', 'bug', '-l', 'ui')
     number = said.split('#')[1].strip()

@@ -357,6 +357,7 @@ def test_removing_asks_about_work_trees(server, guarded):
         check_error(server, answer, 409)
         assert made_id(server, box) in answer.json['message']
         check_error(server, server.ask('DELETE', path + '?force=2'), 400)
+        assert server.ask('DELETE', path.replace('/api/v1', '/api/v3')).status == 409
         assert server.ask('DELETE', path + '?force=1').status == 204
         check_error(server, server.ask('POST', f'{API}/{box}/git/push', body={}), 404)
 

@@ -6,6 +6,7 @@
 #include "api/state.h"
 #include "api/v3/render.h"
 #include "base/err.h"
+#include "forge/workspace.h"
 
 /* ---- one ---- */
 
@@ -258,9 +259,14 @@ static void
 delete_repo(ApiCall *call)
 {
     Repo *repo = call_repo(call);
+    g_autoptr(GError) error = NULL;
 
     if (repo == NULL)
         return;
+    if (!workspace_require_none(call->api->forge, repo, &error)) {
+        call_respond_error(call, error);
+        return;
+    }
     http_request_ref(call->request);
     repo_remove(repo, call->caller.actor, v3_on_done, call);
 }
