@@ -9,7 +9,7 @@
 #include "cli/repo-watch.h"
 #include "cli/threads.h"
 
-enum { WAIT_MS = 2000, LOST_MAX = 5 };
+enum { WAIT_MS = 500, AGAIN_MS = 2000, LOST_MAX = 5 };
 
 typedef struct Merge {
     Cli *cli;
@@ -128,7 +128,7 @@ follow(Merge *m, Json **entry)
         if (remote_is_cancelled(m->call.remote))
             return cli_fail(m->cli, EXIT_CODE_FAILED, "it stays in the queue: 'coop queue' shows it");
         /* A server that is started again goes on with it. */
-        if (reply.code == EXIT_CODE_UNREACHABLE && ++lost < LOST_MAX && remote_wait(m->call.remote, WAIT_MS))
+        if (reply.code == EXIT_CODE_UNREACHABLE && ++lost < LOST_MAX && remote_wait(m->call.remote, AGAIN_MS))
             continue;
         if (reply.message != NULL)
             return cli_fail(m->cli, reply.code, "%s", reply.message);

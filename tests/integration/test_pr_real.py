@@ -16,7 +16,9 @@ def repo(server, tmp_path_factory):
 
 @pytest.fixture
 def run(coop, repo):
-    def call(*words, code=0, key=None, env=None, **options):
+    def call(*words, code=0, key=None, of='app', env=None, **options):
+        if of is not None and words[0] in ('pr', 'issue'):
+            words = (*words, '-R', of)
         server = repo.server
         who = {'SANDBOX_SERVICE_URL': f'http://{server.host}', 'COOP_API_KEY': key} if key else {'COOP_HOME': str(server.home)}
         done = coop(*words, env={**who, **(env or {})}, **options)
@@ -86,6 +88,6 @@ def test_issues(repo, run):
 
 def test_several_repositories(repo, run, tmp_path):
     Repo(repo.server, tmp_path, 'second')
-    assert '--repo' in run('pr', 'ls', code=2)
-    assert run('pr', 'ls', '-R', 'coop/second')
-    assert "'coop repo ls'" in run('pr', 'ls', '-R', 'third', code=4)
+    assert '--repo' in run('pr', 'ls', of=None, code=2)
+    assert run('pr', 'ls', of='coop/second')
+    assert "'coop repo ls'" in run('pr', 'ls', of='third', code=4)
