@@ -56,6 +56,7 @@ api_new(const ApiSpec *spec)
     api->forge = spec->forge;
     api->checks = spec->checks;
     api->landings = spec->landings;
+    api->github = spec->github;
     api->home = g_strdup(spec->home);
     api->address = g_strdup(spec->address);
     api->rate = spec->rate;

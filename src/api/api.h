@@ -14,6 +14,7 @@
 #include "forge/forge.h"
 #include "forge/hook.h"
 #include "forge/landing.h"
+#include "github/github.h"
 #include "http/request.h"
 #include "http/server.h"
 #include "store/db.h"
@@ -25,7 +26,7 @@
 typedef struct Api Api;
 
 typedef struct ApiSpec {
-    Loop *loop; /* borrowed, as are the next eight */
+    Loop *loop; /* borrowed, as are the next ten */
     Db *db;
     EventLog *events;
     BoxHost *boxes;             /* NULL: this server has none */
@@ -35,6 +36,7 @@ typedef struct ApiSpec {
     Forge *forge;               /* NULL: none */
     Checks *checks;             /* NULL: none */
     Landings *landings;         /* NULL: none */
+    Github *github;             /* NULL: none */
     const char *home;           /* for temporary files of uploads */
     const char *address;        /* where a browser finds us: "http://127.0.0.1:8003" */
     const char *const *hosts;   /* further names we answer to; NULL: none */

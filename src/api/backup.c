@@ -220,21 +220,36 @@ on_recorded(void *data, const GError *error)
 }
 
 static void
+on_github_loaded(void *data, const GError *error)
+{
+    Transfer *t = data;
+
+    if (error != NULL)
+        end_restore(t, error);
+    else
+        db_write(t->call->api->db, write_restored, on_recorded, t, NULL);
+}
+
+static void
 on_forge_loaded(void *data, const GError *error)
 {
     Transfer *t = data;
+    Api *api = t->call->api;
 
     if (error != NULL) {
         end_restore(t, error);
         return;
     }
-    if (t->call->api->checks != NULL)
-        checks_start(t->call->api->checks);
-    if (t->call->api->landings != NULL)
-        landings_start(t->call->api->landings);
-    if (t->call->api->hooks != NULL)
-        hooks_start(t->call->api->hooks);
-    db_write(t->call->api->db, write_restored, on_recorded, t, NULL);
+    if (api->checks != NULL)
+        checks_start(api->checks);
+    if (api->landings != NULL)
+        landings_start(api->landings);
+    if (api->hooks != NULL)
+        hooks_start(api->hooks);
+    if (api->github != NULL)
+        github_load(api->github, on_github_loaded, t);
+    else
+        on_github_loaded(t, NULL);
 }
 
 static void

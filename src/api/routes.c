@@ -21,6 +21,8 @@ static const ApiRoute *const tables[] = {
     files_watch_routes,
     git_routes,
     git_sign_routes,
+    github_hook_routes,
+    github_routes,
     health_routes,
     identities_routes,
     keys_routes,

@@ -18,6 +18,8 @@ extern const ApiRoute files_tree_routes[];
 extern const ApiRoute files_watch_routes[];
 extern const ApiRoute git_routes[];
 extern const ApiRoute git_sign_routes[];
+extern const ApiRoute github_hook_routes[];
+extern const ApiRoute github_routes[];
 extern const ApiRoute health_routes[];
 extern const ApiRoute keys_routes[];
 extern const ApiRoute metrics_routes[];

@@ -26,6 +26,7 @@ struct Api {
     Checks *checks;           /* NULL: none */
     Landings *landings;       /* NULL: none */
     Hooks *hooks;             /* NULL: none */
+    Github *github;           /* NULL: none */
     HttpServer *server;       /* NULL until it is there */
     GHashTable *entrances;    /* box id -> BoxEntrance */
     char *home, *address;

@@ -23,6 +23,7 @@
     X(issue)                                                                                                 \
     X(verify)                                                                                                \
     X(queue)                                                                                                 \
+    X(github)                                                                                                \
     X(door)                                                                                                  \
     X(provider)                                                                                              \
     X(budget)                                                                                                \

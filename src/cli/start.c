@@ -3,12 +3,14 @@
 #include <pwd.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "cli/commands.h"
 #include "cli/settings.h"
 #include "daemon/door-place.h"
+#include "daemon/github.h"
 #include "daemon/keeper-place.h"
 #include "daemon/leaf.h"
 #include "daemon/supervisor.h"
@@ -117,6 +119,23 @@ tell_of_ids(Cli *cli, const RunAs *as)
         out_notice(cli_out(cli), "there will be no boxes: %s", error->message);
 }
 
+/* Ours and the token, which stays with us for the day the server has to be started again; NULL: ours. */
+static char **
+serve_environment(GithubEnv *token)
+{
+    if (token[0] == NULL)
+        return NULL;
+    char **env = g_get_environ();
+
+    for (guint i = 0; token[i] != NULL; i++) {
+        g_auto(GStrv) parts = g_strsplit(token[i], "=", 2);
+
+        env = g_environ_setenv(env, parts[0], parts[1], TRUE);
+    }
+    (void)prctl(PR_SET_DUMPABLE, 0);
+    return env;
+}
+
 static ExitCode
 run_programs(Cli *cli, const char *self, const Config *config)
 {
@@ -141,6 +160,8 @@ run_programs(Cli *cli, const char *self, const Config *config)
     if (door == NULL)
         return cli_fail(cli, exit_code_of(error), "%s", error->message);
     g_auto(GStrv) door_env = door_take_environment();
+    g_autoptr(GithubEnv) token = github_take_environment();
+    g_auto(GStrv) serve_env = serve_environment(token);
     g_autoptr(GPtrArray) serve = serve_argv(cli, self, user, config);
     SupervisorProgram list[PROGRAMS_MAX];
     size_t n = 0;
@@ -152,7 +173,8 @@ run_programs(Cli *cli, const char *self, const Config *config)
     if (config->boxes.enabled && config->door.enabled)
         list[n++] = (SupervisorProgram){"door", (const char *const *)door->pdata, RESTART_ALWAYS,
                                         (const char *const *)door_env, .optional = true};
-    list[n++] = (SupervisorProgram){"serve", (const char *const *)serve->pdata, RESTART_ALWAYS};
+    list[n++] = (SupervisorProgram){"serve", (const char *const *)serve->pdata, RESTART_ALWAYS,
+                                    (const char *const *)serve_env};
     return supervise(cli, list, n);
 }
 

@@ -58,6 +58,12 @@ typedef struct ConfigForge {
     bool hooks_to_loopback;
 } ConfigForge;
 
+typedef struct ConfigGithub {
+    const char *token;   /* of the environment or a file; NULL: none */
+    const char *api_url; /* where that token is for; NULL: GitHub */
+    gint64 write_pause_ms, poll_ms;
+} ConfigGithub;
+
 typedef struct ConfigAddress {
     struct sockaddr_storage addr;
     socklen_t addr_len;
@@ -74,6 +80,7 @@ typedef struct Config {
     ConfigBoxes boxes;
     ConfigDoor door;
     ConfigForge forge;
+    ConfigGithub github;
     const char *template_default;
     const char *templates_dir; /* never NULL */
     bool templates_build;

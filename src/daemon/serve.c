@@ -18,6 +18,7 @@
 #include "base/version.h"
 #include "daemon/boxes.h"
 #include "daemon/forge.h"
+#include "daemon/github.h"
 #include "daemon/home.h"
 #include "daemon/listen.h"
 #include "daemon/space.h"
@@ -51,6 +52,7 @@ typedef struct Server {
     Checks *checks;            /* NULL: none */
     Landings *landings;        /* NULL: none */
     ServeHooks hooks;
+    Github *github; /* NULL: none */
     Api *api;
     HttpServer *http;
     bool stopping;
@@ -253,6 +255,21 @@ make_forge(Server *s)
 }
 
 static void
+make_github(Server *s)
+{
+    g_autoptr(GError) error = NULL;
+
+    if (s->forge == NULL)
+        return;
+    s->github = serve_github_new(
+        &(ServeGithubSpec){
+            .config = s->config, .loop = s->loop, .db = s->db, .events = s->events, .forge = s->forge},
+        &error);
+    if (s->github == NULL)
+        log_warn("daemon", "nothing goes to GitHub", log_gerror(error));
+}
+
+static void
 make_api(Server *s)
 {
     const ConfigHttp *h = &s->config->http;
@@ -267,6 +284,7 @@ make_api(Server *s)
         .forge = s->forge,
         .checks = s->checks,
         .landings = s->landings,
+        .github = s->github,
         .self_test = s->boxes != NULL ? boxes_self_test(s->boxes) : NULL,
         .price_per_hour = (double)s->config->boxes.price_cents / CENTS,
         .home = s->config->home,
@@ -406,6 +424,17 @@ begin(void *data, const GError *error)
 }
 
 static void
+on_forge_loaded(void *data, const GError *error)
+{
+    Server *s = data;
+
+    if (s->stopping || error != NULL || s->github == NULL)
+        begin(s, error);
+    else
+        github_load(s->github, begin, s);
+}
+
+static void
 on_boxes_loaded(void *data, const GError *error)
 {
     Server *s = data;
@@ -413,7 +442,7 @@ on_boxes_loaded(void *data, const GError *error)
     if (s->stopping || error != NULL || s->forge == NULL)
         begin(s, error);
     else
-        forge_load(s->forge, begin, s);
+        forge_load(s->forge, on_forge_loaded, s);
 }
 
 static void
@@ -514,6 +543,7 @@ server_clear(Server *s)
     if (s->landings != NULL)
         checks_unlisten(s->checks, on_suite_ended, s->landings);
     landings_free(s->landings);
+    github_free(s->github);
     checks_free(s->checks);
     if (s->api != NULL)
         api_set_hooks(s->api, NULL);
@@ -546,6 +576,7 @@ server_clear(Server *s)
 bool
 serve_run(const Config *config, const ServeOptions *options, GError **error)
 {
+    g_autoptr(GithubEnv) taken = github_take_environment(); /* the configuration has read it */
     Server s = {.config = config, .options = options, .lock_fd = -1, .space_fd = -1};
 
     s.main = g_main_loop_new(NULL, FALSE);
@@ -558,6 +589,7 @@ serve_run(const Config *config, const ServeOptions *options, GError **error)
             make_boxes(&s);
         }
         make_forge(&s);
+        make_github(&s);
         make_api(&s);
         make_hooks(&s);
         run_loop(&s);

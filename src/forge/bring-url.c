@@ -12,26 +12,16 @@
 
 enum { MIRROR_TRIES = 3, HEAD_LIST_MAX = 64 << 10 };
 
-/* A redirect could lead to this machine's own network. */
-static const char no_redirects[] = "http.followRedirects=false";
-
 /* ---- asking the other side ---- */
 
-/* Settings go by the environment, which no other user can read; a command line is everybody's. */
 static GPtrArray *
 settings_of(const Bring *b)
 {
-    GPtrArray *settings = g_ptr_array_new_with_free_func(g_free);
+    GPtrArray *settings = bring_settings(b->credentials);
     g_auto(GStrv) ignored = g_strsplit(bring_fsck, ",", -1);
 
-    g_ptr_array_add(settings, g_strdup(no_redirects));
     for (guint i = 0; ignored[i] != NULL; i++)
         g_ptr_array_add(settings, g_strconcat("fetch.fsck.", ignored[i], NULL));
-    if (b->credentials != NULL) {
-        g_autofree char *coded = g_base64_encode((const guchar *)b->credentials, strlen(b->credentials));
-
-        g_ptr_array_add(settings, g_strconcat("http.extraHeader=Authorization: Basic ", coded, NULL));
-    }
     g_ptr_array_add(settings, NULL);
     return settings;
 }
@@ -49,7 +39,7 @@ run_remote(GitRepo *git, Bring *b, const char *const *args, GByteArray **ret_out
                     .ctx = b,
                     .cancel = b->cancel};
 
-    return git_run(git, &call, ret_out, error);
+    return git_run(git, &call, ret_out, error) || bring_failed(b->credentials, error);
 }
 
 /* Where the other side's HEAD points to; `*ret_head` NULL: it does not say. */

@@ -27,11 +27,27 @@ typedef struct Bring {
 
 void bring_clear(Bring *bring);
 
+/* One commit to one branch elsewhere, only forward: ERR_CONFLICT when that has gone another way. */
+typedef struct BringPush {
+    const char *url;         /* without credentials */
+    const char *credentials; /* "user:password"; NULL: none */
+    const char *oid, *branch;
+    const gint *cancel;
+} BringPush;
+bool bring_push(GitRepo *git, const BringPush *push, GError **error);
+
 bool bring_from_folder(GitRepo *git, Bring *bring, const GitHostSpec *host, GError **error);
 /* The first time, and every time for a mirror: only what is not here is sent. */
 bool bring_from_url(GitRepo *git, Bring *bring, GError **error);
 
-/* ---- for the two files behind it ---- */
+/* ---- for the files behind it ---- */
+
+/* For git that speaks to another machine: no redirects, which could lead into this machine's own
+ * network; and the credentials.  They go by the environment, which no other user can read; a command line
+ * is everybody's.  Of char *, to be ended by NULL. */
+GPtrArray *bring_settings(const char *credentials);
+/* Takes them out of what git said: the other side may have said them.  False. */
+bool bring_failed(const char *credentials, GError **error);
 
 /* How far `line` of git's progress says it is; the steps' shares of the whole are in one table. */
 void bring_progress(const char *line, void *bring);

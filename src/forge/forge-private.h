@@ -16,14 +16,16 @@
  * forge_free() work is refused and the tables are empty. */
 struct Forge {
     gatomicrefcount refs;
-    ForgeSpec spec;         /* its strings are ours */
-    char *repos;            /* HOME/repos */
-    WorkQueue *work;        /* NULL: freed */
-    GitHolder *holder;      /* NULL: no boxes, so no keeper */
-    Smart *smart;           /* NULL: freed */
-    GArray *push_listeners; /* ForgePushListener */
-    GHashTable *by_id;      /* id -> Repo, owned */
-    GHashTable *by_name;    /* "owner/name" in lower case -> Repo, borrowed from by_id */
+    ForgeSpec spec;               /* its strings are ours */
+    char *repos;                  /* HOME/repos */
+    WorkQueue *work;              /* NULL: freed */
+    GitHolder *holder;            /* NULL: no boxes, so no keeper */
+    Smart *smart;                 /* NULL: freed */
+    GArray *push_listeners;       /* ForgePushListener */
+    GHashTable *by_id;            /* id -> Repo, owned */
+    GHashTable *by_name;          /* "owner/name" in lower case -> Repo, borrowed from by_id */
+    ForgeCredentials credentials; /* NULL: none are known */
+    void *credentials_ctx;
     gint64 last_number;
     guint upkeep_source;
     Pulls *pulls; /* NULL: ended */

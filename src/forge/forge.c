@@ -256,3 +256,10 @@ forge_stats(Forge *forge, ForgeStats *ret_stats)
                               .failed = work.failed,
                               .tried_again = work.tried_again};
 }
+
+void
+forge_set_credentials(Forge *forge, ForgeCredentials find, void *ctx)
+{
+    forge->credentials = find;
+    forge->credentials_ctx = ctx;
+}

@@ -71,6 +71,11 @@ Repo *forge_find(Forge *forge, const char *owner, const char *name); /* borrowed
 Repo *forge_find_id(Forge *forge, const char *id);
 void forge_each(Forge *forge, void (*func)(Repo *repo, void *data), void *data);
 
+/* "user:password" for a mirror's upstream; to be wiped.  NULL: none.  On the loop. */
+typedef char *(*ForgeCredentials)(const char *url, void *ctx);
+/* Who knows them; NULL: nobody any more. */
+void forge_set_credentials(Forge *forge, ForgeCredentials find, void *ctx);
+
 /* ---- work ---- */
 
 typedef bool (*ForgeWork)(GitRepo *git, void *data, GError **error);

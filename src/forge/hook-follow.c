@@ -312,7 +312,8 @@ take(Hooks *hooks, Event *event)
     static const RowOp read_about = {ROW_READS, sizeof(AboutSpec), members, run_about};
     g_autoptr(Json) whole = json_decode(event->json, event->json_len, NULL);
     Json *fact = json_object_get(whole, "data");
-    const char *id = row_text(fact, "repository_id");
+    /* What was told of elsewhere was told there. */
+    const char *id = row_text(fact, "source") == NULL ? row_text(fact, "repository_id") : NULL;
     Repo *repo = id != NULL && g_hash_table_contains(hooks->watched, id)
                      ? forge_find_id(hooks->spec.forge, id)
                      : NULL;

@@ -69,7 +69,5 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HookPush, hook_push_free)
 void hooks_follow(Hooks *hooks);
 /* Looks for what is due and sends it. */
 void hooks_send(Hooks *hooks);
-/* "sha256=…" */
-char *hook_sign(const char *secret, size_t secret_len, const char *body, size_t body_len);
 /* `tries` that were made, at least one. */
 gint64 hook_pause_us(guint tries);

@@ -87,6 +87,9 @@ void hook_list(Hooks *hooks, Repo *repo, ForgePage page, ForgeJsonFunc done, voi
 /* Sends a "ping" event. */
 void hook_ping(Hooks *hooks, Repo *repo, const char *actor, gint64 id, ForgeJsonFunc done, void *data);
 
+/* "sha256=…", as X-Hub-Signature-256 has it. */
+char *hook_sign(const char *secret, size_t secret_len, const char *body, size_t body_len);
+
 /* `id` 0: a list, newest first, without bodies; else that one with its body. */
 void delivery_list(Hooks *hooks, Repo *repo, gint64 hook_id, gint64 id, ForgePage page, ForgeJsonFunc done,
                    void *data);

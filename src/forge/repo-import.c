@@ -152,6 +152,9 @@ import_new(Repo *r, const char *operation, const char *actor)
                             .cancel = &r->cancel},
                   .host = {.launcher = f->spec.git, .hooks = f->spec.hooks, .holder = f->holder},
                   .actor = g_strdup(actor)};
+    if (f->credentials != NULL && repo_source_is_url(i->bring.source))
+        i->credentials = f->credentials(i->bring.source, f->credentials_ctx);
+    i->bring.credentials = i->credentials;
     r->fetching = true;
     r->percent = 0;
     loop_timer_set(f->spec.loop, &i->watch, WATCH_MS);
@@ -163,8 +166,11 @@ repo_import(Repo *repo, const char *credentials)
 {
     Import *i = import_new(repo, "import", repo->actor);
 
-    i->credentials = g_strdup(credentials);
-    i->bring.credentials = i->credentials;
+    if (credentials != NULL) {
+        repo_wipe(i->credentials);
+        i->credentials = g_strdup(credentials);
+        i->bring.credentials = i->credentials;
+    }
     forge_write_slow(repo->forge, repo, "import", import_work, on_brought, i, NULL);
 }
 

@@ -118,6 +118,12 @@ github_backoff_us(guint tries, guint32 random)
     return jittered_us(GITHUB_BACKOFF_MS, GITHUB_BACKOFF_MAX_MS, tries, random);
 }
 
+gint64
+github_work_pause_us(guint tries, guint32 random)
+{
+    return jittered_us(GITHUB_WORK_PAUSE_MS, GITHUB_WORK_PAUSE_MAX_MS, tries, random);
+}
+
 static bool
 is_secondary(const char *message)
 {

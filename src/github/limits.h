@@ -10,6 +10,8 @@ enum {
     GITHUB_TRIES = 5,
     GITHUB_BACKOFF_MS = 1000, /* before the second try; twice that before the next, and so on */
     GITHUB_BACKOFF_MAX_MS = 60 * 1000,
+    GITHUB_WORK_PAUSE_MS = 10 * 1000,
+    GITHUB_WORK_PAUSE_MAX_MS = 60 * 60 * 1000,
     GITHUB_SECONDARY_MS = 60 * 1000, /* when a secondary limit does not say how long */
     GITHUB_SECONDARY_MAX_MS = 15 * 60 * 1000,
     GITHUB_WAIT_MAX_S = 2 * 3600, /* whatever a header says */
@@ -42,6 +44,8 @@ gint64 github_budget_due_us(const GithubBudget *budget, guint under_way, gint64 
 /* Half of the pause is fixed, half is chance: those who failed together do not come back together.
  * `tries` that were made, at least one. */
 gint64 github_backoff_us(guint tries, guint32 random);
+/* The same for what is a row: 10 s, at most an hour. */
+gint64 github_work_pause_us(guint tries, guint32 random);
 
 typedef enum GithubVerdict {
     GITHUB_DONE,   /* 2xx, 304 */

@@ -51,6 +51,7 @@ static const char *const kinds[] = {
     "git.failed",
     "git.fetched",
     "git.progressed",
+    "github.changed",
     "hook.changed",
     "human.answered",
     "human.asked",

@@ -7,8 +7,14 @@
 #include "api/state.h"
 
 static const char *const public_routes[] = {
-    "GET /",       "GET /app.js",          "GET /style.css", "GET /favicon.svg", "GET /docs/github-api.md",
-    "GET /health", "POST /api/v1/session", /* takes a one-time ticket */
+    "GET /",
+    "GET /app.js",
+    "GET /style.css",
+    "GET /favicon.svg",
+    "GET /docs/github-api.md",
+    "GET /health",
+    "POST /api/v1/session",  /* takes a one-time ticket */
+    "POST /webhooks/github", /* checks a signature */
 };
 
 static void

@@ -312,7 +312,9 @@ test_environment(void)
         {"E2B_TEMPLATE_TESTER=t", "templates.tester", "t", false},
         {"MAX_AGENTS_PER_TASK=5", "team.agents_per_task", "5", false},
         {"MAX_CONCURRENT_TASKS=3", "team.concurrent_tasks", "3", false},
-        {"GITHUB_TOKEN=org_admin_token", "github.token", "********", false},
+        {"GITHUB_TOKEN=org_admin_token", "github.token", "********", true},
+        {"GH_TOKEN=org_admin_token", "github.token", "********", true},
+        {"GITHUB_API_URL=https://ghe.example/api/v3", "github.api_url", "https://ghe.example/api/v3", true},
         {"GITHUB_ORG=your_private_org", "github.org", "your_private_org", false},
         {"GITHUB_REPO_OWNER=your-org", "github.owner", "your-org", false},
         {"GITHUB_REPO_NAME=your-repo", "github.repo", "your-repo", false},
@@ -476,7 +478,7 @@ test_file_modes(void)
     write_file(p.home_file, "github:\n  token: x\n", 0644);
     g_autoptr(Config) c = load(&p, NULL, NULL, &error);
     g_assert_no_error(error);
-    g_assert_nonnull(strstr(c->notices->pdata[1], "holds a secret and can be read by others: run chmod 600"));
+    g_assert_nonnull(strstr(c->notices->pdata[0], "holds a secret and can be read by others: run chmod 600"));
     write_file(p.home_file, "log: {level: info}\n", 0646);
     g_assert_null(load(&p, NULL, NULL, &error));
     g_assert_nonnull(strstr(error->message, "can be written by everybody: run chmod o-w"));
