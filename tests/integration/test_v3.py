@@ -241,6 +241,17 @@ def test_odd_pages(server, repo, query):
     assert len(get(server, f'{repo.at}/commits?{query}').json) == 3
 
 
+def test_page_has_an_end(server, repo):
+    """Of more than a hundred, a hundred, whatever is asked."""
+    path, _ = make_repo(server, 'tagged-often')
+    work = Work(repo.folder.parent / 'often', url_of(server, path)).init()
+    work.commit()
+    work.push('HEAD:main', *(f'HEAD:refs/tags/t{n:03}' for n in range(105)))
+    for query, count in (('', 30), ('?per_page=101', 100), ('?per_page=1000000000', 100), ('?per_page=100&page=2', 5)):
+        answer = get(server, f'/repos/coop/tagged-often/git/matching-refs/tags/t{query}')
+        assert len(answer.json) == count and ('next' in links(answer)) == (count != 5)
+
+
 def test_page_far_behind(server, repo):
     for number in (2, 10**6, 10**30):
         answer = get(server, f'{repo.at}/commits?page={number}')

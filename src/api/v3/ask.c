@@ -131,7 +131,7 @@ v3_read_names(ApiCall *call, const Json *array, const char *resource, const char
         g_ptr_array_add(names, (gpointer)(guintptr)name);
     }
     g_ptr_array_add(names, NULL);
-    return (const char **)g_ptr_array_free(g_steal_pointer(&names), FALSE);
+    return (const char **)(void *)g_ptr_array_free(g_steal_pointer(&names), FALSE);
 }
 
 /* ---- the query ---- */

@@ -36,6 +36,14 @@ v3_on_commit_begin(V3OnCommit *on)
 }
 
 void
+v3_on_commit_report(V3OnCommit *on, Json *body)
+{
+    on->work.body = json_incref(body);
+    on->work.status = 201;
+    v3_on_commit_begin(on);
+}
+
+void
 v3_on_commit_rows(Json *value, const GError *error, void *data)
 {
     V3OnCommit *on = data;

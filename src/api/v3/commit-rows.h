@@ -14,6 +14,8 @@ struct V3OnCommit {
     void (*ask)(V3OnCommit *on);
     Json *(*render)(const V3Place *place, const V3OnCommit *on, const Json *value);
 };
+/* For who reports: the struct's spec borrows from `body`, and the answer is 201. */
+void v3_on_commit_report(V3OnCommit *on, Json *body);
 /* Takes `on`.  A commit that is not there is 422, as GitHub has it. */
 void v3_on_commit_begin(V3OnCommit *on);
 /* A ForgeJsonFunc; `data` is the struct. */

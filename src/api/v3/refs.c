@@ -146,38 +146,40 @@ move_work(GitRepo *git, void *data, GError **error)
     return true;
 }
 
-static RefWork *
-ref_work_new(ApiCall *call, const char *ref, Json *body)
+typedef struct RefWish {
+    const char *ref, *sha; /* of `body`, but for `ref`; sha NULL: it is removed */
+    Json *body;            /* NULL: none */
+    bool make, force;
+} RefWish;
+
+static void
+begin_move(ApiCall *call, const RefWish *wish, const char *what)
 {
     RefWork *w = V3_WORK_NEW(RefWork, call);
 
     if (w == NULL)
-        return NULL;
-    w->push.ref = g_string_chunk_insert(w->push.work.texts, ref);
-    w->push.work.body = body != NULL ? json_incref(body) : NULL;
-    return w;
+        return;
+    w->push.ref = g_string_chunk_insert(w->push.work.texts, wish->ref);
+    w->push.work.body = json_incref(wish->body);
+    w->push.work.status = wish->make ? 201 : 200;
+    w->sha = wish->sha;
+    w->make = wish->make;
+    w->force = wish->force;
+    v3_push_begin(&w->push, what, move_work);
 }
 
 static void
 create(ApiCall *call, Json *body, void *data)
 {
-    const char *ref = NULL, *sha = NULL;
+    RefWish wish = {.body = body, .make = true};
     const JsonField fields[] = {
-        {"ref", JSON_KIND_STRING, &ref, true, 1, COMMIT_NAME_MAX},
-        {"sha", JSON_KIND_STRING, &sha, true, GIT_OID_LEN, GIT_OID_LEN},
+        {"ref", JSON_KIND_STRING, &wish.ref, true, 1, COMMIT_NAME_MAX},
+        {"sha", JSON_KIND_STRING, &wish.sha, true, GIT_OID_LEN, GIT_OID_LEN},
         {NULL},
     };
 
-    if (!v3_read_fields(call, body, fields, "Reference"))
-        return;
-    RefWork *w = ref_work_new(call, ref, body);
-
-    if (w == NULL)
-        return;
-    w->sha = sha;
-    w->make = true;
-    w->push.work.status = 201;
-    v3_push_begin(&w->push, "make a ref", move_work);
+    if (v3_read_fields(call, body, fields, "Reference"))
+        begin_move(call, &wish, "make a ref");
 }
 
 static void
@@ -196,23 +198,15 @@ static void
 update(ApiCall *call, Json *body, void *data)
 {
     g_autofree char *ref = dup_full(call);
-    const char *sha = NULL;
-    bool force = false;
+    RefWish wish = {.ref = ref, .body = body};
     const JsonField fields[] = {
-        {"sha", JSON_KIND_STRING, &sha, true, GIT_OID_LEN, GIT_OID_LEN},
-        {"force", JSON_KIND_BOOL, &force},
+        {"sha", JSON_KIND_STRING, &wish.sha, true, GIT_OID_LEN, GIT_OID_LEN},
+        {"force", JSON_KIND_BOOL, &wish.force},
         {NULL},
     };
 
-    if (!v3_read_fields(call, body, fields, "Reference"))
-        return;
-    RefWork *w = ref_work_new(call, ref, body);
-
-    if (w == NULL)
-        return;
-    w->sha = sha;
-    w->force = force;
-    v3_push_begin(&w->push, "move a ref", move_work);
+    if (v3_read_fields(call, body, fields, "Reference"))
+        begin_move(call, &wish, "move a ref");
 }
 
 static void
@@ -225,10 +219,8 @@ static void
 delete_ref(ApiCall *call)
 {
     g_autofree char *ref = dup_full(call);
-    RefWork *w = ref_work_new(call, ref, NULL);
 
-    if (w != NULL)
-        v3_push_begin(&w->push, "remove a ref", move_work);
+    begin_move(call, &(RefWish){.ref = ref}, "remove a ref");
 }
 
 const ApiRoute v3_refs_routes[] = {

@@ -49,9 +49,7 @@ create(ApiCall *call, Json *body, void *data)
     w->on.ref = call_param(call, "sha");
     w->on.ask = ask_create;
     w->on.render = render_one;
-    w->on.work.body = json_incref(body);
-    w->on.work.status = 201;
-    v3_on_commit_begin(&w->on);
+    v3_on_commit_report(&w->on, body);
 }
 
 static void
