@@ -44,6 +44,8 @@ run_set(Cli *cli)
         {"conventional_commits", "Messages checked"},
         {"commit_types", "Types"},
         {"checks", "Checks"},
+        {"delete_merged_branches", "Merged branches go"},
+        {"checks", "Checks"},
         {NULL},
     };
     g_autofree char *path = repo_path_of_arg(cli, "/settings");
