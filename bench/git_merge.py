@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the merge queue does around the checks: merge, row, move of the branch, rows.
+"""A pull request through the merge queue, beside its checks: its repository has none.
 
-Beside it the same three calls of git on the host, neither confined nor written down.
+Beside it the three calls of git that make the same merge on the host, neither confined nor written down.
 """
 import pathlib
 import shutil
-import subprocess
 import tempfile
 import time
 
 import lib
-from support import repos
+from support import boxes, repos
 
-ROUNDS = 40
+ROUNDS = 20
 LIMIT_MS = 150
+WAIT_MS = 60_000
+REPO = '/api/v1/repos/coop/merged'
 
 
 def changes():
@@ -24,34 +25,55 @@ def changes():
         yield repos.put(b'src/f%d.txt' % n, b'changed\n')
 
 
-def bare(place):
-    """Milliseconds of each merge by git alone."""
+def open_pull(wire, n):
+    pull = {'title': f'feat: change {n}', 'head': f'change-{n}', 'base': 'main'}
+    return wire.call('POST', '/api/v3/repos/coop/merged/pulls', pull)['number']
+
+
+def land(wire, number):
+    """Milliseconds until it has landed."""
+    began = time.perf_counter()
+    entry = wire.call('POST', f'{REPO}/merges', {'number': number})['id']
+    merge = wire.call('GET', f'{REPO}/merges/{entry}?wait_ms={WAIT_MS}')
+    took = (time.perf_counter() - began) * 1e3
+    if merge['state'] != 'landed':
+        raise RuntimeError(merge)
+    return took
+
+
+def bare(place, n):
+    """Milliseconds of git alone."""
     def ask(*words):
         return repos.git(place, *words, text=True).stdout.strip()
 
-    taken = []
-    for n in range(ROUNDS):
-        base, head = ask('rev-parse', 'main'), ask('rev-parse', f'change-{n}')
-        began = time.perf_counter()
-        tree = ask('merge-tree', '--write-tree', base, head)
-        made = ask('-c', 'user.name=B', '-c', 'user.email=b@example.org', 'commit-tree', '-p', base, '-p', head, '-m',
-                   'feat: merge a change', tree)
-        ask('update-ref', 'refs/heads/main', made, base)
-        taken.append((time.perf_counter() - began) * 1e3)
-    return taken
+    base, head = ask('rev-parse', 'main'), ask('rev-parse', f'change-{n}')
+    began = time.perf_counter()
+    tree = ask('merge-tree', '--write-tree', base, head)
+    made = ask('-c', 'user.name=B', '-c', 'user.email=b@example.org', 'commit-tree', '-p', base, '-p', head, '-m',
+               'feat: merge a change', tree)
+    ask('update-ref', 'refs/heads/main', made, base)
+    return (time.perf_counter() - began) * 1e3
 
 
 def run(bench):
+    ours, peer = [], []
     lib.go_first()
-    with tempfile.TemporaryDirectory(prefix='coop-bench-') as folder:
-        place, peer = (pathlib.Path(folder, name) for name in ('ours', 'peer'))
-        repos.make(place, changes())
-        shutil.copytree(place, peer)
-        lines = subprocess.run([bench.program('merge-bench'), bench.program('coop-git'), place,
-                                pathlib.Path(folder, 'db'), str(ROUNDS)], check=True, stdout=subprocess.PIPE,
-                               text=True).stdout.splitlines()
-        values = {'merge_ms': lib.summary([float(line.split()[0]) for line in lines]),
-                  'children': max(int(line.split()[1]) for line in lines), 'git_ms': lib.summary(bare(peer))}
+    with tempfile.TemporaryDirectory(prefix='coop-bench-') as folder, boxes.serving(bench, boxes__pool=0) as server:
+        pathlib.Path(folder).chmod(0o755)
+        place = repos.make(pathlib.Path(folder, 'source'), changes())
+        other = shutil.copytree(place, pathlib.Path(folder, 'peer'))
+        wire = server.wire()
+        repos.import_repo(wire, 'merged', place)
+        wire.call('PATCH', f'{REPO}/settings', {'checks': 'none'})
+        for n in range(ROUNDS):
+            number = open_pull(wire, n)
+            # What a new pull request, and a branch that has moved, have done behind them is not this.
+            server.settle()
+            boxes.wait_until('a server at rest', lambda: not boxes.children(server.server), step=0.5)
+            ours.append(land(wire, number))
+            peer.append(bare(other, n))
+        wire.close()
+    values = {'merge_ms': lib.summary(ours), 'git_ms': lib.summary(peer)}
     values['ratio'] = values['merge_ms']['p50'] / values['git_ms']['p50']
     bench.at_most('merge beside its checks, p50, ms', values['merge_ms']['p50'], LIMIT_MS)
     return values
