@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A pull request through the merge queue, beside its checks: its repository has none.
+"""A pull request through the merge queue, without the time of its checks.
 
 Beside it the three calls of git that make the same merge on the host, neither confined nor written down.
 """
+import datetime
 import pathlib
 import shutil
 import tempfile
@@ -30,15 +31,22 @@ def open_pull(wire, n):
     return wire.call('POST', '/api/v3/repos/coop/merged/pulls', pull)['number']
 
 
+def checked_ms(wire, suite):
+    """How long its checks took: of a repository that has none, looking for them."""
+    row = wire.call('GET', f'{REPO}/checks/{suite}')
+    began, ended = (datetime.datetime.fromisoformat(row[name]) for name in ('created_at', 'ended_at'))
+    return (ended - began).total_seconds() * 1e3
+
+
 def land(wire, number):
-    """Milliseconds until it has landed."""
+    """Milliseconds until it has landed, and those of them that are its checks'."""
     began = time.perf_counter()
     entry = wire.call('POST', f'{REPO}/merges', {'number': number})['id']
     merge = wire.call('GET', f'{REPO}/merges/{entry}?wait_ms={WAIT_MS}')
     took = (time.perf_counter() - began) * 1e3
     if merge['state'] != 'landed':
         raise RuntimeError(merge)
-    return took
+    return took, checked_ms(wire, merge['suite_id'])
 
 
 def bare(place, n):
@@ -56,7 +64,7 @@ def bare(place, n):
 
 
 def run(bench):
-    ours, peer = [], []
+    ours, checks, peer = [], [], []
     lib.go_first()
     with tempfile.TemporaryDirectory(prefix='coop-bench-') as folder, boxes.serving(bench, boxes__pool=0) as server:
         pathlib.Path(folder).chmod(0o755)
@@ -70,10 +78,12 @@ def run(bench):
             # What a new pull request, and a branch that has moved, have done behind them is not this.
             server.settle()
             boxes.wait_until('a server at rest', lambda: not boxes.children(server.server), step=0.5)
-            ours.append(land(wire, number))
+            took, checked = land(wire, number)
+            ours.append(took - checked)
+            checks.append(checked)
             peer.append(bare(other, n))
         wire.close()
-    values = {'merge_ms': lib.summary(ours), 'git_ms': lib.summary(peer)}
+    values = {'merge_ms': lib.summary(ours), 'checks_ms': lib.summary(checks), 'git_ms': lib.summary(peer)}
     values['ratio'] = values['merge_ms']['p50'] / values['git_ms']['p50']
     bench.at_most('merge beside its checks, p50, ms', values['merge_ms']['p50'], LIMIT_MS)
     return values
