@@ -237,12 +237,13 @@ test_one_after_the_other(void)
     gint64 a = add(world, change(world, "task-1", "b", "1\n", NULL), "squash");
     gint64 b = add(world, change(world, "task-2", "c", "2\n", NULL), "squash");
     gint64 c = add(world, change(world, "task-3", "d", "3\n", NULL), "squash");
+    gint64 d = add(world, change(world, "task-4", "e", "4\n", NULL), "squash");
     g_autofree char *first = g_strdup(fake_checks_wait(world->checks, 1));
     LandingStats stats;
 
     landing_stats(world->landings, &stats);
     g_assert_cmpuint(stats.running, ==, 1);
-    g_assert_cmpuint(stats.waiting, ==, 2);
+    g_assert_cmpuint(stats.waiting, ==, 3);
     g_assert_cmpuint(world->checks->suites->len, ==, 1);
     /* The one in the middle is taken out; the first has landed by then or not. */
     g_autoptr(Json) gone = ASK(landing_remove, world, "local", b);
@@ -252,14 +253,20 @@ test_one_after_the_other(void)
     expect_end(world, a, "landed", NULL);
     g_autofree char *after = tip(world, "main");
 
-    fake_checks_end(world->checks, fake_checks_wait(world->checks, 2), "passed");
+    fake_checks_wait(world->checks, 2);
+    g_autoptr(Json) behind = ASK(landing_get, world, d);
+
+    g_assert_cmpstr(row_text(behind, "state"), ==, "queued");
+    fake_checks_end(world->checks, world->checks->suites->pdata[1], "passed");
     g_autoptr(Json) last = end_of(world, c);
 
     g_assert_cmpstr(row_text(last, "target_oid"), ==, after);
     expect_end(world, b, "cancelled", "removed");
+    fake_checks_end(world->checks, fake_checks_wait(world->checks, 3), "passed");
+    expect_end(world, d, "landed", NULL);
     landing_stats(world->landings, &stats);
     g_assert_cmpuint(stats.running + stats.waiting, ==, 0);
-    g_assert_cmpuint(stats.landed, ==, 2);
+    g_assert_cmpuint(stats.landed, ==, 3);
     g_assert_cmpuint(stats.cancelled, ==, 1);
     REFUSED(ERR_CONFLICT, "has ended", landing_remove, world, "local", a);
     REFUSED(ERR_NOT_FOUND, NULL, landing_remove, world, "local", 99);
@@ -303,7 +310,7 @@ test_refused(void)
     gint64 n = forge_world_pull(world->w, "task-1");
     LandingSpec spec = {.actor = "local", .number = n};
 
-    REFUSED(ERR_DENIED, "has not checked this head", landing_add, world, &spec);
+    REFUSED(ERR_DENIED, "this head", landing_add, world, &spec);
     REFUSED(ERR_NOT_FOUND, NULL, landing_add, world, &(LandingSpec){.actor = "local", .number = 77});
     fake_checks_pass_pull(world->w, n);
     set_settings(world, "{\"merge_methods\": [\"squash\"]}");
@@ -836,6 +843,8 @@ test_repository_goes(void)
     LandingStats stats;
 
     fake_checks_wait(world->checks, 1);
+    gint64 began_us = g_get_monotonic_time();
+
     landing_wait(world->landings, world->w->repo, id, WAIT_MS, on_row_answer, &answer);
     repo_remove(world->w->repo, "local", NULL, NULL);
     while (forge_find(world->w->forge, "coop", "widget") != NULL)
@@ -843,6 +852,8 @@ test_repository_goes(void)
     landing_stats(world->landings, &stats);
     g_assert_cmpuint(stats.running + stats.waiting, ==, 0);
     row_answer_wait_error(&answer, ERR_NOT_FOUND, NULL);
+    /* Not because its time was over. */
+    g_assert_cmpint(g_get_monotonic_time() - began_us, <, WAIT_MS * G_GINT64_CONSTANT(1000) / 2);
 }
 
 int
