@@ -22,7 +22,7 @@ def octokit():
 
 @pytest.mark.parametrize('script', SCRIPTS, ids=lambda path: path.stem)
 def test_octokit(octokit, make_server, script):
-    server = make_server()
+    server = make_server(env={'COOP_WEBHOOKS_ALLOW_LOOPBACK': 'true'})
     slow = server.make_key('read', name='reader')['key']
     result = npm.run(octokit, script, f'http://{server.host}/api/v3', server.key, slow)
     assert result.returncode == 0, result.stdout + result.stderr
