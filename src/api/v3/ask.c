@@ -116,22 +116,27 @@ v3_ask_on_gone(Json *value, const GError *error, void *data)
 const char **
 v3_read_names(ApiCall *call, const Json *array, const char *resource, const char *field)
 {
-    g_autoptr(GPtrArray) names = g_ptr_array_new();
+    g_autofree const char **names = g_new0(const char *, json_array_size(array) + 1);
     size_t i;
     Json *item;
 
     json_array_foreach(array, i, item)
     {
-        const char *name = json_string_value(json_is_object(item) ? json_object_get(item, "name") : item);
-
-        if (name == NULL) {
+        names[i] = json_string_value(json_is_object(item) ? json_object_get(item, "name") : item);
+        if (names[i] == NULL) {
             v3_respond_invalid(call, &(V3Invalid){resource, field, "invalid", "each must be a string"});
             return NULL;
         }
-        g_ptr_array_add(names, (gpointer)(guintptr)name);
     }
-    g_ptr_array_add(names, NULL);
-    return (const char **)(void *)g_ptr_array_free(g_steal_pointer(&names), FALSE);
+    return g_steal_pointer(&names);
+}
+
+bool
+v3_read_body(ApiCall *call, Json *body, const char *resource, const char **ret_text)
+{
+    const JsonField fields[] = {{"body", JSON_KIND_STRING, ret_text, true, 1, G_MAXINT32}, {NULL}};
+
+    return v3_read_fields(call, body, fields, resource);
 }
 
 /* ---- the query ---- */

@@ -37,6 +37,9 @@ Json *v3_ask_render(const V3Ask *ask, V3Render render, const Json *row);
  * NULL: answered. */
 const char **v3_read_names(ApiCall *call, const Json *array, const char *resource, const char *field);
 
+/* The one member `body`, which is needed; false: answered. */
+bool v3_read_body(ApiCall *call, Json *body, const char *resource, const char **ret_text);
+
 /* Parameters of the query; false: answered.  What is not there leaves `*ret` as it is. */
 /* One of a NULL-terminated list: its place. */
 bool

@@ -45,21 +45,13 @@ get_comment(ApiCall *call)
 
 /* ---- changing ---- */
 
-static bool
-read_body(ApiCall *call, Json *body, const char **ret_text)
-{
-    const JsonField fields[] = {{"body", JSON_KIND_STRING, ret_text, true, 1, G_MAXINT32}, {NULL}};
-
-    return v3_read_fields(call, body, fields, resource);
-}
-
 static void
 create(ApiCall *call, Json *body, void *data)
 {
     CommentSpec spec = {.actor = call->caller.actor};
     V3Ask *ask;
 
-    if (!read_body(call, body, &spec.body) ||
+    if (!v3_read_body(call, body, resource, &spec.body) ||
         (ask = v3_ask_new(call, resource, 201, v3_issue_comment)) == NULL)
         return;
     spec.number = ask->number;
@@ -72,7 +64,7 @@ change(ApiCall *call, Json *body, void *data)
     CommentEdit edit = {.actor = call->caller.actor};
     V3Ask *ask;
 
-    if (!v3_param_int(call, "comment", &edit.id) || !read_body(call, body, &edit.body) ||
+    if (!v3_param_int(call, "comment", &edit.id) || !v3_read_body(call, body, resource, &edit.body) ||
         (ask = v3_ask_new(call, resource, 200, v3_issue_comment)) == NULL)
         return;
     comment_edit(call->api->forge, ask->repo, &edit, v3_ask_on_row, ask);

@@ -86,20 +86,12 @@ create(ApiCall *call, Json *body, void *data)
     add(call, &spec);
 }
 
-static bool
-read_body(ApiCall *call, Json *body, const char **ret_text)
-{
-    const JsonField fields[] = {{"body", JSON_KIND_STRING, ret_text, true, 1, G_MAXINT32}, {NULL}};
-
-    return v3_read_fields(call, body, fields, resource);
-}
-
 static void
 reply(ApiCall *call, Json *body, void *data)
 {
     LineSpec spec = {.actor = call->caller.actor};
 
-    if (v3_param_int(call, "comment", &spec.in_reply_to) && read_body(call, body, &spec.body))
+    if (v3_param_int(call, "comment", &spec.in_reply_to) && v3_read_body(call, body, resource, &spec.body))
         add(call, &spec);
 }
 
@@ -109,7 +101,7 @@ change(ApiCall *call, Json *body, void *data)
     LineChange change = {.actor = call->caller.actor, .act = LINE_EDIT};
     V3Ask *ask;
 
-    if (v3_param_int(call, "comment", &change.id) && read_body(call, body, &change.body) &&
+    if (v3_param_int(call, "comment", &change.id) && v3_read_body(call, body, resource, &change.body) &&
         (ask = v3_ask_new(call, resource, 200, v3_line_comment)) != NULL)
         line_comment_change(call->api->forge, ask->repo, &change, v3_ask_on_row, ask);
 }
