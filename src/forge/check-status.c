@@ -85,23 +85,24 @@ run_list(RowJob *job, const void *data, Json **ret_value, GError **error)
     return *ret_value != NULL;
 }
 
-/* The worst of them; without any it is pending. */
-static const char *
-combine(const Json *items)
+#define NEWEST_OF_CONTEXT                                                                                    \
+    "s.repository_id = ? AND s.oid = ? AND NOT EXISTS (SELECT 1 FROM statuses o WHERE o.repository_id = "    \
+    "s.repository_id AND o.oid = s.oid AND o.context = s.context AND o.id > s.id)"
+
+/* The worst of all of them, also of those that no page shows; without any it is pending. */
+static bool
+set_state(RowJob *job, const StatusAsk *ask, Json *combined, GError **error)
 {
-    bool pending = json_array_size(items) == 0;
-    size_t i;
-    Json *item;
+    static const char *const states[] = {"success", "pending", "failure"};
+    gint64 worst = 1;
 
-    json_array_foreach(items, i, item)
-    {
-        const char *state = row_text(item, "state");
-
-        if (strcmp(state, "failure") == 0 || strcmp(state, "error") == 0)
-            return "failure";
-        pending = pending || strcmp(state, "pending") == 0;
-    }
-    return pending ? "pending" : "success";
+    if (!row_ask_int(job,
+                     "SELECT COALESCE(MAX(CASE s.state WHEN 'success' THEN 0 WHEN 'pending' THEN 1 ELSE 2 "
+                     "END), 1) FROM statuses s WHERE " NEWEST_OF_CONTEXT,
+                     DB_ARGS(db_text(job->repository_id), db_text(ask->oid)), &worst, error))
+        return false;
+    json_object_set_new(combined, "state", json_string(states[CLAMP(worst, 0, 2)]));
+    return true;
 }
 
 static bool
@@ -112,17 +113,12 @@ run_combined(RowJob *job, const void *data, Json **ret_value, GError **error)
 
     if (!row_check_oid("the commit", ask->oid, error))
         return false;
-    row_where_add(&where,
-                  "s.repository_id = ? AND s.oid = ? AND NOT EXISTS (SELECT 1 FROM statuses o WHERE "
-                  "o.repository_id = s.repository_id AND o.oid = s.oid AND o.context = s.context AND "
-                  "o.id > s.id)",
-                  DB_ARGS(db_text(job->repository_id), db_text(ask->oid)));
+    row_where_add(&where, NEWEST_OF_CONTEXT, DB_ARGS(db_text(job->repository_id), db_text(ask->oid)));
     *ret_value = row_list(job, &statuses, &where, "s.context", (ForgePage){.per_page = THREAD_PAGE_MAX},
                           error);
     if (*ret_value == NULL)
         return false;
-    json_object_set_new(*ret_value, "state", json_string(combine(json_object_get(*ret_value, "items"))));
-    return true;
+    return set_state(job, ask, *ret_value, error);
 }
 
 void

@@ -112,6 +112,19 @@ typedef struct SuiteCancel {
     const char *id, *actor;
 } SuiteCancel;
 
+/* Without it an entry would be built anew, as often as somebody likes. */
+static bool
+check_free(RowJob *job, const char *suite_id, GError **error)
+{
+    gint64 entry = 0;
+
+    return row_ask_int(job, "SELECT id FROM merges WHERE repository_id = ? AND suite_id = ? AND ended_us = 0",
+                       DB_ARGS(db_text(job->repository_id), db_text(suite_id)), &entry, error) &&
+           (entry == 0 ||
+            err_set(error, ERR_CONFLICT,
+                    "the suite is the merge queue's: take entry %" G_GINT64_FORMAT " out of it", entry));
+}
+
 static bool
 run_cancel(RowJob *job, const void *data, Json **ret_value, GError **error)
 {
@@ -122,6 +135,8 @@ run_cancel(RowJob *job, const void *data, Json **ret_value, GError **error)
         return false;
     if (row_int(suite, "ended_us") != 0)
         return err_set(error, ERR_CONFLICT, "the suite has ended: %s", row_text(suite, "state"));
+    if (strcmp(c->actor, "coop") != 0 && !check_free(job, c->id, error))
+        return false;
     if (!cancel(job, c->id, c->actor, "it was cancelled", error))
         return false;
     *ret_value = suite_load(job, c->id, error);

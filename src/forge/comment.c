@@ -124,6 +124,8 @@ run_edit(RowJob *job, const void *data, Json **ret_value, GError **error)
 
     if (comment == NULL)
         return false;
+    if (!edit->is_admin && strcmp(row_actor(comment, "author"), edit->actor) != 0)
+        return err_set(error, ERR_DENIED, "the comment is another's");
     if (edit->body == NULL)
         return tell(job, "comment.changed", edit->actor, comment, "deleted", error) &&
                db_exec(job->tx, "DELETE FROM comments WHERE id = ?", DB_ARGS(db_int(edit->id)), error);

@@ -17,8 +17,10 @@ typedef struct CommentSpec {
 } CommentSpec;
 void comment_put(Forge *forge, Repo *repo, const CommentSpec *spec, ForgeJsonFunc done, void *data);
 
+/* ERR_DENIED: it is another's, and `is_admin` is not set. */
 typedef struct CommentEdit {
     const char *actor;
+    bool is_admin;
     gint64 id;
     const char *body; /* NULL: the comment is removed, and the answer is {} */
 } CommentEdit;

@@ -13,6 +13,9 @@
 /* What merging itself finds out, of the newest tips. */
 enum {
     FOUND_BY_MERGING = 1 << PULL_BLOCK_UNKNOWN | 1 << PULL_BLOCK_CONFLICTS | 1 << PULL_BLOCK_BEHIND,
+    /* The candidate was checked.  That somebody has its head checked once more says nothing of it; that
+     * the repository wants heads to be up to date now does. */
+    FOUND_BY_CHECKING = 1 << PULL_BLOCK_UNKNOWN | 1 << PULL_BLOCK_CONFLICTS | 1 << PULL_BLOCK_CHECKS_RUNNING,
 };
 
 static const RowMember step_members[] = {
@@ -77,15 +80,24 @@ typedef struct Verdict {
     char *problem; /* NULL: nothing is against it */
 } Verdict;
 
+static bool
+is_allowed(const RepoSettings *settings, const char *name)
+{
+    MergeMethod method;
+
+    return merge_method_parse(name, &method) && (settings->merge_methods & 1u << method) != 0;
+}
+
 static void
-judge_pull(const Json *entry, const Json *pull, const PullMergeState *state, Verdict *ret)
+judge_pull(const Json *entry, const Json *pull, const RepoSettings *settings, guint blocks, Verdict *ret)
 {
     const char *head = row_text(pull, "head_oid");
-    guint blocks = state->blocks & ~(guint)FOUND_BY_MERGING;
 
     *ret = (Verdict){.reason = LANDING_RULES};
     if (blocks != 0) {
         ret->problem = pull_blocks_format(blocks);
+    } else if (!is_allowed(settings, row_text(entry, "method"))) {
+        ret->problem = g_strdup_printf("this repository does not merge by %s now", row_text(entry, "method"));
     } else if (strcmp(row_text(pull, "base"), row_text(entry, "target")) != 0) {
         ret->problem = g_strdup_printf("its base is '%s' now", row_text(pull, "base"));
     } else if (row_is(entry, "pinned") && strcmp(head, row_text(entry, "head_oid")) != 0) {
@@ -95,15 +107,16 @@ judge_pull(const Json *entry, const Json *pull, const PullMergeState *state, Ver
 }
 
 static bool
-judge(RowJob *job, const Json *entry, Json **ret_pull, Verdict *ret, GError **error)
+judge(RowJob *job, const Json *entry, guint passing, Json **ret_pull, Verdict *ret, GError **error)
 {
     gint64 number = row_int(entry, "number");
+    g_autoptr(RepoSettings) settings = repo_settings_load(job->tx, job->repository_id, error);
     PullMergeState state;
 
-    *ret_pull = thread_load(job, number, "pull", error);
+    *ret_pull = settings != NULL ? thread_load(job, number, "pull", error) : NULL;
     if (*ret_pull == NULL || !pull_merge_state(job->tx, job->repository_id, number, &state, error))
         return false;
-    judge_pull(entry, *ret_pull, &state, ret);
+    judge_pull(entry, *ret_pull, settings, state.blocks & ~passing, ret);
     return true;
 }
 
@@ -153,7 +166,7 @@ begin(RowJob *job, const Json *entry, Json **ret_value, GError **error)
     gint64 id = row_int(entry, "id");
     Verdict verdict;
 
-    if (!judge(job, entry, &pull, &verdict, error))
+    if (!judge(job, entry, FOUND_BY_MERGING, &pull, &verdict, error))
         return false;
     g_autofree char *problem = verdict.problem;
 
@@ -287,7 +300,7 @@ decide(RowJob *job, const Json *entry, Json **ret_value, GError **error)
     g_autoptr(Json) pull = NULL;
     Verdict verdict;
 
-    if (!judge(job, entry, &pull, &verdict, error))
+    if (!judge(job, entry, FOUND_BY_CHECKING, &pull, &verdict, error))
         return false;
     g_autofree char *problem = verdict.problem;
 

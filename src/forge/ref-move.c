@@ -51,12 +51,13 @@ check_move(GitRepo *git, const RefMove *m, const char *old, GError **error)
         return !guarded || err_set(error, ERR_DENIED, "%s is protected: it may not be removed", m->ref);
     if (!check_target(git, m, error))
         return false;
-    if (is_zero(old))
-        return true;
-    if (guarded && !m->may_advance)
+    bool is_first = is_zero(old) && g_str_has_prefix(m->ref, heads) &&
+                    strcmp(m->ref + strlen(heads), m->default_branch) == 0;
+
+    if (guarded && !m->may_advance && !is_first)
         return err_set(error, ERR_DENIED, "%s is protected: take another branch and open a pull request",
                        m->ref);
-    if (m->force && !guarded)
+    if (is_zero(old) || (m->force && !guarded))
         return true;
     return commit_is_ancestor(git, old, m->new, &forward, error) &&
            (forward || err_set(error, ERR_INVALID, "Update is not a fast forward"));

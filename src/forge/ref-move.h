@@ -4,7 +4,8 @@
 #include "forge/repo-settings.h"
 
 /* A branch or tag that is moved because somebody asks for it without a push: the rules of pushes hold.  A
- * protected branch is made by anybody, moved forward by who may, and never moved back or removed. */
+ * protected branch is moved forward, and made, by who may; the default one, which cannot be removed, is
+ * made by whoever is first.  None is moved back or removed. */
 typedef struct RefMove {
     const char *ref; /* in full, below refs/heads/ or refs/tags/ */
     const char *old; /* where it has to be: ERR_CONFLICT; git_oid_zero: nowhere; NULL: it has to exist */

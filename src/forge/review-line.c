@@ -224,6 +224,16 @@ apply(RowJob *job, const LineChange *change, const Json *line, GError **error)
     return resolve(job, change, line, error);
 }
 
+/* A thread is resolved by whoever has dealt with it. */
+static bool
+check_author(const LineChange *change, const Json *line, GError **error)
+{
+    bool own = change->is_admin || strcmp(row_actor(line, "author"), change->actor) == 0;
+
+    return own || (change->act != LINE_EDIT && change->act != LINE_DELETE) ||
+           err_set(error, ERR_DENIED, "the comment is another's");
+}
+
 static bool
 run_change(RowJob *job, const void *data, Json **ret_value, GError **error)
 {
@@ -232,7 +242,8 @@ run_change(RowJob *job, const void *data, Json **ret_value, GError **error)
     g_autoptr(Json) line = line_comment_load(job, change->id, change->actor, error);
     g_autoptr(Json) pull = line != NULL ? thread_load(job, row_int(line, "number"), "pull", error) : NULL;
 
-    if (pull == NULL || !apply(job, change, line, error) || !thread_touch(job, pull, error))
+    if (pull == NULL || !check_author(change, line, error) || !apply(job, change, line, error) ||
+        !thread_touch(job, pull, error))
         return false;
     if (change->act != LINE_DELETE) {
         *ret_value = line_comment_load(job, change->id, change->actor, error);

@@ -248,11 +248,11 @@ check_act(const ReviewChange *change, const Json *review, GError **error)
 {
     bool is_pending = strcmp(row_text(review, "state"), "PENDING") == 0;
 
-    if (change->act == REVIEW_ACT_DISMISS)
+    if (change->act == REVIEW_ACT_DISMISS && change->is_admin)
         return true;
     if (strcmp(row_actor(review, "author"), change->actor) != 0)
         return err_set(error, ERR_DENIED, "the review is another's");
-    return change->act == REVIEW_ACT_EDIT || is_pending ||
+    return change->act == REVIEW_ACT_EDIT || change->act == REVIEW_ACT_DISMISS || is_pending ||
            err_set(error, ERR_CONFLICT, "the review was submitted already");
 }
 

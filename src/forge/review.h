@@ -47,6 +47,7 @@ typedef struct ReviewChange {
     gint64 number, id;
     ReviewAct act;
     ReviewVerdict verdict;
+    bool is_admin;    /* may dismiss another's */
     const char *body; /* NULL: as it is */
 } ReviewChange;
 void review_change(Forge *forge, Repo *repo, const ReviewChange *change, ForgeJsonFunc done, void *data);
@@ -79,6 +80,7 @@ typedef enum LineAct { LINE_EDIT, LINE_DELETE, LINE_RESOLVE, LINE_UNRESOLVE } Li
 
 typedef struct LineChange {
     const char *actor;
+    bool is_admin; /* may change another's */
     gint64 id;
     LineAct act;      /* resolving is of the whole thread, by any of its comments */
     const char *body; /* of LINE_EDIT */

@@ -207,7 +207,10 @@ put_hook(GPtrArray *list, const SmartAsk *ask)
     } else {
         put(list, HOOK_DELETE, "1");
     }
+    g_autofree char *standard = g_strconcat("refs/heads/", ask->default_branch, NULL);
+
     put(list, HOOK_PROTECTED, refs);
+    put(list, HOOK_DEFAULT, standard);
     put(list, HOOK_ADVANCE, ask->may_advance ? "1" : NULL);
     put(list, HOOK_FORCE, ask->box_id == NULL || ask->may_force ? "1" : NULL);
     put(list, HOOK_MESSAGES, messages(ask));

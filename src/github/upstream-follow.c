@@ -249,6 +249,7 @@ on_place(void *data, const GError *error)
         return;
     b->place = MAX(b->place, event_log_first_seq(u->spec.events) - 1);
     u->cursor = event_cursor_new(u->spec.events, &(EventFilter){.kinds = kinds}, b->place, on_wake, u);
+    event_cursor_is_own(u->cursor);
     follow(u);
 }
 

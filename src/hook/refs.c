@@ -182,7 +182,10 @@ check_rights(const Update *u)
     if (is_zero(u->new))
         return (is_set(HOOK_DELETE) && !guarded && !is_zero(u->old)) ||
                refuse("%s may not be removed", u->ref);
-    return !is_move(u) || !guarded || is_set(HOOK_ADVANCE) ||
+    const char *standard = getenv(HOOK_DEFAULT);
+    bool is_first = is_zero(u->old) && standard != NULL && strcmp(u->ref, standard) == 0;
+
+    return !guarded || is_first || is_set(HOOK_ADVANCE) ||
            refuse("%s is protected: push a branch of your own and open a pull request", u->ref);
 }
 

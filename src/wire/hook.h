@@ -8,6 +8,7 @@
 #define HOOK_REF "COOP_PUSH_REF"             /* the one that may be pushed to; not set: branches and tags */
 #define HOOK_PROTECTED "COOP_PUSH_PROTECTED" /* branches in full, a line each; a '*' is anything */
 #define HOOK_ADVANCE "COOP_PUSH_ADVANCE"     /* "1": those may be moved forward all the same */
+#define HOOK_DEFAULT "COOP_PUSH_DEFAULT"     /* the default branch in full: whoever is first makes it */
 #define HOOK_FORCE "COOP_PUSH_FORCE"         /* "1": the others may be moved back, or elsewhere */
 #define HOOK_DELETE "COOP_PUSH_DELETE"       /* "1": and removed */
 #define HOOK_MESSAGES "COOP_PUSH_MESSAGES"   /* what becomes of commits with other messages */

@@ -28,8 +28,7 @@ be_pid_1(int channel, int program)
     if (getpid() != 1 || null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 ||
         dup2(channel, CHANNEL_FD) < 0 || dup2(program, CHANNEL_FD + 1) < 0 ||
         close_range(CHANNEL_FD + 2, ~0U, 0) < 0 || fcntl(CHANNEL_FD + 1, F_SETFD, FD_CLOEXEC) < 0 ||
-        /* As the keeper hands it on; the test ignores it. */
-        signal(SIGPIPE, SIG_DFL) == SIG_ERR || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || !room_furnish())
+        prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || !room_furnish())
         _exit(121);
     fexecve(CHANNEL_FD + 1, argv, env);
     _exit(122);

@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 CASES = [
-    ('coop ver', {'version'}),
+    ('coop ver', {'verify', 'version'}),
     ('coop config ', {'show'}),
     ('coop config show --comp', {'--compat'}),
     ('coop -o json completion ', {'bash', 'zsh', 'fish'}),

@@ -108,6 +108,8 @@ def test_first_push_makes_the_protected_branch(server, tmp_path):
     work = Work(tmp_path / 'w', url_of(server, path, key)).init()
     work.commit()
     work.push('main')
+    server.ask('PATCH', '/api/v1/repos/coop/begun/settings', body={'protected_branches': ['main', 'release']})
+    assert 'protected' in work.push('main:release', status=1).said
 
 
 # ---- G3: back, away ----

@@ -66,7 +66,8 @@ def test_list(repo):
     repo.get('/issues?state=open&state=closed', 422)
 
 
-def test_comments(repo):
+def test_comments(server, repo):
+    other = repo.as_(server.make_key(scopes='read,box', name='commenter')['key'])
     number = repo.post('/issues', {'title': 'talk'})['number']
     at = f'/issues/{number}/comments'
     first = repo.post(at, {'body': 'one'})
@@ -76,6 +77,8 @@ def test_comments(repo):
     assert [c['id'] for c in repo.get('/issues/comments?sort=created&direction=desc')][:2] == [second['id'],
                                                                                              first['id']]
     assert repo.get(f'/issues/comments/{first["id"]}') == first
+    assert 'another' in other.patch(f'/issues/comments/{first["id"]}', {'body': 'LGTM'}, 403)['message']
+    other.delete(f'/issues/comments/{first["id"]}', status=403)
     assert repo.patch(f'/issues/comments/{first["id"]}', {'body': 'eins'})['body'] == 'eins'
     assert repo.get(f'/issues/{number}')['comments'] == 2
     repo.delete(f'/issues/comments/{first["id"]}')

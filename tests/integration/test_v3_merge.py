@@ -81,6 +81,28 @@ def test_merge_conflict(unchecked):
     assert unchecked.get(f'/pulls/{number}')['merged'] is False
 
 
+def test_merge_of_something_else(unchecked):
+    """What waits in the queue is another head, or is merged another way: that is no answer to this request."""
+    pull = clean(unchecked, unchecked.pull('else', {'else.txt': 'x\n'}))
+    at = f'/pulls/{pull["number"]}/merge'
+    gate = threading.Event()
+    answers = []
+
+    def merge(**body):
+        gate.wait()
+        answers.append(unchecked.ask('PUT', at, body=body))
+
+    threads = [threading.Thread(target=merge, kwargs=body) for body in (
+        {'merge_method': 'merge', 'sha': pull['head']['sha']}, {'merge_method': 'squash'}, {'sha': main_of(unchecked)['sha']})]
+    for thread in threads:
+        thread.start()
+    gate.set()
+    for thread in threads:
+        thread.join()
+    assert sum(a.status == 200 for a in answers) == 1, answers
+    assert all(a.status in (200, 405, 409) for a in answers), answers
+
+
 def test_merge_together(unchecked):
     """Whoever asks twice, or loses the answer, gets the same merge; those behind each other all land."""
     pulls = [clean(unchecked, unchecked.pull(f'crowd-{n}', {f'crowd-{n}.txt': 'x\n'})) for n in range(3)]

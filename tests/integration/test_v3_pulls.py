@@ -248,7 +248,8 @@ def test_reviewers(server, repo, other):
     assert repo.delete(at, {'reviewers': [them]}, 200)['requested_reviewers'] == []
 
 
-def test_reviews(repo, other):
+def test_reviews(server, repo, other):
+    third = repo.as_(server.make_key(scopes='read,box', name='third')['key'])
     number = repo.pull('reviews', {'a.txt': 'one\nzwei\nthree\n'})['number']
     at = f'/pulls/{number}/reviews'
     own = repo.post(at, {'event': 'APPROVE'}, 422)
@@ -264,6 +265,7 @@ def test_reviews(repo, other):
     assert [(c['path'], c['line'], c['side'], c['pull_request_review_id']) for c in lines] == [
         ('a.txt', 2, 'RIGHT', refused['id'])]
     assert 'changes_requested' in {r['rule'] for r in repo.get(f'/pulls/{number}')['coop']['merge']['reasons']}
+    assert 'another' in third.put(f'{at}/{refused["id"]}/dismissals', {'message': 'why not'}, 403)['message']
     dismissed = repo.put(f'{at}/{refused["id"]}/dismissals', {'message': 'it is English now', 'event': 'DISMISS'})
     assert dismissed['state'] == 'DISMISSED'
     approved = other.post(at, {'event': 'APPROVE'}, 200)
@@ -306,6 +308,8 @@ def test_line_comments(repo, other):
     assert repo.post(at, {'body': 'And more', 'in_reply_to': reply['id']})['in_reply_to_id'] == made['id']
     assert [c['id'] for c in repo.get(f'{at}?direction=desc')][-1] == made['id']
     assert repo.get(f'/pulls/comments/{made["id"]}') == made
+    other.patch(f'/pulls/comments/{reply["id"]}', {'body': 'No.'}, 403)
+    other.delete(f'/pulls/comments/{reply["id"]}', status=403)
     assert repo.patch(f'/pulls/comments/{reply["id"]}', {'body': 'Yes.'})['body'] == 'Yes.'
     repo.delete(f'/pulls/comments/{reply["id"]}')
     repo.get(f'/pulls/comments/{reply["id"]}', 404)

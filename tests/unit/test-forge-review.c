@@ -93,13 +93,16 @@ test_pending(void)
     ROW_FAIL(ERR_INVALID, "message", review_change, w, &change);
     change.actor = "local";
     change.body = "outdated";
+    ROW_FAIL(ERR_DENIED, "another's", review_change, w, &change);
+    change.is_admin = true;
     g_autoptr(Json) dismissed = ROW_ASK(review_change, w, &change);
 
     g_assert_cmpstr(row_text(dismissed, "state"), ==, "DISMISSED");
     ROW_FAIL(ERR_CONFLICT, "only an approval", review_change, w, &change);
     g_autoptr(Json) second = review(w, OTHER, n, REVIEW_PENDING, NULL);
 
-    change = (ReviewChange){OTHER, n, row_int(second, "id"), REVIEW_ACT_DELETE, REVIEW_PENDING, NULL};
+    change = (ReviewChange){
+        .actor = OTHER, .number = n, .id = row_int(second, "id"), .act = REVIEW_ACT_DELETE};
     json_decref(ROW_ASK(review_change, w, &change));
     g_assert_cmpint(count_reviews(w, OTHER, n), ==, 1);
 }

@@ -180,7 +180,9 @@ test_comments(void)
 
     g_autoptr(Json) list = ROW_ASK(comment_list, w, &(CommentFilter){.number = n});
     g_assert_cmpint(row_int(list, "total"), ==, 2);
-    json_decref(ROW_ASK(comment_edit, w, &(CommentEdit){"local", row_int(plain, "id"), NULL}));
+    ROW_FAIL(ERR_DENIED, "another's", comment_edit, w,
+             &(CommentEdit){.actor = "agent:1", .id = row_int(plain, "id")});
+    json_decref(ROW_ASK(comment_edit, w, &(CommentEdit){.actor = "local", .id = row_int(plain, "id")}));
     ROW_FAIL(ERR_NOT_FOUND, "no such comment", comment_get, w, row_int(plain, "id"));
     g_autoptr(Json)
         next = ROW_ASK(comment_put, w, &(CommentSpec){.actor = "local", .number = n, .body = "again"});

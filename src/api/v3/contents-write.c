@@ -26,6 +26,8 @@ check_known(WriteWork *w, const TreeEntry *old, GError **error)
 {
     if (old != NULL && old->kind == ENTRY_FOLDER)
         return err_set(error, ERR_INVALID, "'%s' is a folder", w->path);
+    if (old != NULL && w->bytes != NULL && old->kind == ENTRY_SUBMODULE)
+        return err_set(error, ERR_INVALID, "'%s' is a submodule", w->path);
     if (old != NULL && w->sha == NULL)
         return err_set(error, ERR_INVALID, "Invalid request. \"sha\" wasn't supplied.");
     if (w->sha == NULL || (old != NULL && strcmp(old->oid, w->sha) == 0))

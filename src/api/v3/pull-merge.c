@@ -127,20 +127,47 @@ wait_for(V3Ask *ask, const Json *entry)
     landing_wait(ask->call->api->landings, ask->repo, row_int(entry, "id"), WAIT_MS, on_ended, ask);
 }
 
-/* It was in the queue before, or its head has moved. */
+typedef struct MergeAsk {
+    V3Ask *ask;
+    char *sha, *method; /* as asked for; NULL: any */
+} MergeAsk;
+
+static V3Ask *
+merge_ask_end(MergeAsk *m)
+{
+    V3Ask *ask = m->ask;
+
+    g_free(m->sha);
+    g_free(m->method);
+    g_free(m);
+    return ask;
+}
+
+static bool
+is_asked_for(const MergeAsk *m, const Json *entry)
+{
+    return (m->sha == NULL || g_strcmp0(m->sha, row_text(entry, "head_oid")) == 0) &&
+           (m->method == NULL || g_strcmp0(m->method, row_text(entry, "method")) == 0);
+}
+
+/* What is asked for was in the queue before; or something else is; or the head has moved. */
 static void
 on_listed(Json *list, const GError *error, void *data)
 {
-    V3Ask *ask = data;
+    MergeAsk *m = data;
     const Json *entry = json_array_get(json_object_get(list, "items"), 0);
+    bool same = entry != NULL && is_asked_for(m, entry);
+    bool moved = entry == NULL || (m->sha != NULL && g_strcmp0(m->sha, row_text(entry, "head_oid")) != 0);
+    V3Ask *ask = merge_ask_end(m);
 
     if (error != NULL) {
         v3_ask_fail(ask, error);
-    } else if (entry != NULL) {
+    } else if (same) {
         wait_for(ask, entry);
     } else {
         respond_error(ask->call->request, CONFLICT,
-                      "Head branch was modified. Review and try the merge again.");
+                      moved ? "Head branch was modified. Review and try the merge again."
+                            : "It is in the merge queue already, to be merged another way.");
         v3_ask_free(ask);
     }
 }
@@ -148,13 +175,17 @@ on_listed(Json *list, const GError *error, void *data)
 static void
 on_added(Json *entry, const GError *error, void *data)
 {
-    V3Ask *ask = data;
+    MergeAsk *m = data;
+
+    if (error != NULL && err_kind(error) == ERR_CONFLICT) {
+        landing_list(m->ask->call->api->landings, m->ask->repo, &(LandingFilter){.number = m->ask->number},
+                     on_listed, m);
+        return;
+    }
+    V3Ask *ask = merge_ask_end(m);
 
     if (error == NULL) {
         wait_for(ask, entry);
-    } else if (err_kind(error) == ERR_CONFLICT) {
-        landing_list(ask->call->api->landings, ask->repo, &(LandingFilter){.number = ask->number}, on_listed,
-                     ask);
     } else if (err_kind(error) == ERR_DENIED) {
         respond_error(ask->call->request, NOT_ALLOWED, error->message);
         v3_ask_free(ask);
@@ -187,7 +218,10 @@ merge(ApiCall *call, Json *body, void *data)
     spec.number = ask->number;
     if (spec.title != NULL && spec.title[0] == '\0')
         spec.title = NULL;
-    landing_add(call->api->landings, ask->repo, &spec, on_added, ask);
+    MergeAsk *m = g_new0(MergeAsk, 1);
+
+    *m = (MergeAsk){.ask = ask, .sha = g_strdup(spec.head_oid), .method = g_strdup(spec.method)};
+    landing_add(call->api->landings, ask->repo, &spec, on_added, m);
 }
 
 static void
