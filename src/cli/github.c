@@ -40,7 +40,16 @@ warn_of(Cli *cli, const Json *account)
                    json_string_value(json_array_get(warnings, i)));
 }
 
-static void
+static ExitCode
+show_list(Cli *cli, const OutColumn *columns, const Json *list)
+{
+    if (!json_is_array(list))
+        return cli_fail(cli, EXIT_CODE_FAILED, "the answer of the server cannot be used: it has no list");
+    out_table(cli_out(cli), columns, list);
+    return EXIT_CODE_OK;
+}
+
+static ExitCode
 show_accounts(Cli *cli, Json *list)
 {
     static const OutColumn columns[] = {
@@ -54,7 +63,7 @@ show_accounts(Cli *cli, Json *list)
         if (out_format(cli_out(cli)) == OUT_TEXT)
             make_readable(json_array_get(list, i));
     }
-    out_table(cli_out(cli), columns, list);
+    return show_list(cli, columns, list);
 }
 
 static ExitCode
@@ -72,8 +81,7 @@ run_status(Cli *cli)
         code = remote_call(remote, "GET", github_path_api, NULL, &found);
     if (code != EXIT_CODE_OK)
         return code;
-    show_accounts(cli, json_object_get(found, "accounts"));
-    return EXIT_CODE_OK;
+    return show_accounts(cli, json_object_get(found, "accounts"));
 }
 
 /* ---- signing in ---- */
@@ -195,7 +203,7 @@ run_work(Cli *cli)
     if (code == EXIT_CODE_OK)
         code = remote_call(remote, "GET", path, NULL, &found);
     if (code == EXIT_CODE_OK)
-        out_table(cli_out(cli), columns, json_object_get(found, "work"));
+        code = show_list(cli, columns, json_object_get(found, "work"));
     return code;
 }
 

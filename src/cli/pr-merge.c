@@ -74,11 +74,11 @@ tell_state(Merge *m, const Json *entry)
 }
 
 static bool
-has_ended(const Json *entry)
+is_under_way(const Json *entry)
 {
-    static const char *const ends[] = {"landed", "failed", "conflict", "cancelled", NULL};
+    static const char *const states[] = {"queued", "building", "checking", "landing", NULL};
 
-    return g_strv_contains(ends, forge_text(entry, "state"));
+    return g_strv_contains(states, forge_text(entry, "state"));
 }
 
 /* ---- how it ended ---- */
@@ -110,6 +110,8 @@ end(Merge *m, const Json *entry)
                         "not merged: it conflicts with %s; put it right on its branch and push",
                         forge_text(entry, "target"));
     }
+    if (*state == '\0')
+        return cli_fail(m->cli, EXIT_CODE_FAILED, "the answer of the server cannot be used: it has no state");
     return cli_fail(m->cli, EXIT_CODE_FAILED, "not merged: %s", *problem != '\0' ? problem : state);
 }
 
@@ -120,7 +122,7 @@ follow(Merge *m, Json **entry)
     RemoteCall ask = REMOTE_CALL_INIT;
 
     ask.path = path;
-    for (guint lost = 0; !has_ended(*entry);) {
+    for (guint lost = 0; is_under_way(*entry);) {
         g_auto(RemoteReply) reply = {0};
 
         tell_state(m, *entry);

@@ -13,8 +13,8 @@
 /* What merging itself finds out, of the newest tips. */
 enum {
     FOUND_BY_MERGING = 1 << PULL_BLOCK_UNKNOWN | 1 << PULL_BLOCK_CONFLICTS | 1 << PULL_BLOCK_BEHIND,
-    /* The candidate was checked.  That somebody has its head checked once more says nothing of it; that
-     * the repository wants heads to be up to date now does. */
+    /* The candidate was checked: that somebody has its head checked once more says nothing of it.  Whether
+     * heads have to be up to date may be set while it waits. */
     FOUND_BY_CHECKING = 1 << PULL_BLOCK_UNKNOWN | 1 << PULL_BLOCK_CONFLICTS | 1 << PULL_BLOCK_CHECKS_RUNNING,
 };
 

@@ -68,6 +68,12 @@ class HookServer:
             found.setdefault(delivery.event, []).append(delivery)
         return found
 
+    def of(self, event):
+        """The next of that name; others, such as those of checks, come when they come."""
+        while (delivery := self.next()).event != event:
+            pass
+        return delivery
+
     def __enter__(self):
         self.thread.start()
         return self

@@ -128,34 +128,33 @@ def test_push(hooked):
 def test_pull_request(hooked):
     """The object is the one of the API."""
     pull = hooked.pull('asked')
-    got = hooked.heard.take(3)
-    opened = got['pull_request'][0].json
+    opened = hooked.heard.of('pull_request').json
     assert opened['action'] == 'opened' and opened['number'] == pull['number']
     # How far Coop's own checks are may have changed meanwhile.
     assert {**opened['pull_request'], 'coop': 0} == {**pull, 'coop': 0} and opened['sender'] == pull['user']
     at = f'/pulls/{pull["number"]}'
     hooked.work.commit('b.txt', 'more\n', 'fix: more')
     hooked.work.push('HEAD:asked')
-    moved = hooked.heard.take(2)['pull_request'][0].json
+    moved = hooked.heard.of('pull_request').json
     assert moved['action'] == 'synchronize' and moved['after'] == moved['pull_request']['head']['sha']
     assert moved['before'] == pull['head']['sha']
     hooked.patch(at, {'title': 'Other'})
-    edited = hooked.heard.next().json
+    edited = hooked.heard.of('pull_request').json
     assert (edited['action'], edited['pull_request']['title']) == ('edited', 'Other')
     hooked.patch(at, {'draft': True})
     hooked.patch(at, {'draft': False})
-    assert [hooked.heard.next().json['action'] for _ in range(2)] == ['converted_to_draft', 'ready_for_review']
+    assert [hooked.heard.of('pull_request').json['action'] for _ in range(2)] == ['converted_to_draft', 'ready_for_review']
     hooked.post(f'/issues/{pull["number"]}/labels', {'labels': ['big']}, 200)
-    labeled = hooked.heard.next()
-    assert labeled.event == 'pull_request' and labeled.json['label']['name'] == 'big'
+    labeled = hooked.heard.of('pull_request')
+    assert labeled.json['label']['name'] == 'big'
     other = hooked.server.make_key(scopes='read,box', name='second')['key']
     them = hooked.server.ask('GET', '/api/v3/user', key=other).json
     hooked.post(f'{at}/requested_reviewers', {'reviewers': [them['login']]})
-    asked = hooked.heard.next().json
+    asked = hooked.heard.of('pull_request').json
     assert (asked['action'], asked['requested_reviewer']) == ('review_requested', them)
     review = hooked.as_(other).post(f'{at}/reviews', {'event': 'APPROVE', 'body': 'fine'}, 200)
-    said = hooked.heard.next()
-    assert said.event == 'pull_request_review' and said.json['action'] == 'submitted'
+    said = hooked.heard.of('pull_request_review')
+    assert said.json['action'] == 'submitted'
     assert said.json['review'] == {**review, 'state': 'approved'} and said.json['sender'] == them
     comment = hooked.as_(other).post(f'{at}/comments', {'body': 'here', 'path': 'b.txt', 'line': 1})
     got = hooked.heard.take(2)
@@ -164,10 +163,10 @@ def test_pull_request(hooked):
     assert got['pull_request_review_comment'][0].json['comment'] == comment
     assert got['pull_request_review_comment'][0].json['action'] == 'created'
     hooked.delete(f'/pulls/comments/{comment["id"]}')
-    gone = hooked.heard.next().json
+    gone = hooked.heard.of('pull_request_review_comment').json
     assert (gone['action'], gone['comment']) == ('deleted', {'id': comment['id']})
     hooked.patch(at, {'state': 'closed'})
-    closed = hooked.heard.next().json
+    closed = hooked.heard.of('pull_request').json
     assert closed['action'] == 'closed' and closed['pull_request']['merged'] is False
 
 
