@@ -76,8 +76,9 @@ typedef enum AnswerState {
 
 struct HttpRequest {
     gint refs;
-    HttpConn *conn; /* NULL: gone, or over */
-    HttpServer *server;
+    HttpConn *conn;     /* NULL: gone, or over */
+    HttpServer *server; /* may be gone where there is no connection */
+    guint32 id_prefix;
     HttpHead head;
     char *path; /* NULL: not split off yet */
     guint64 number;

@@ -16,6 +16,7 @@ request_new(HttpConn *conn)
     r->refs = 1;
     r->conn = conn;
     r->server = conn->server;
+    r->id_prefix = conn->server->id_prefix;
     r->number = conn->server->next_number++;
     r->started_us = clock_mono_us();
     r->peer = conn->peer;
@@ -129,7 +130,7 @@ http_request_id(const HttpRequest *request)
     HttpRequest *r = (HttpRequest *)(guintptr)request;
 
     if (r->id[0] == '\0')
-        g_snprintf(r->id, sizeof r->id, "%04x%08" G_GINT64_MODIFIER "x", r->server->id_prefix & 0xffff,
+        g_snprintf(r->id, sizeof r->id, "%04x%08" G_GINT64_MODIFIER "x", r->id_prefix & 0xffff,
                    r->number & 0xffffffff);
     return r->id;
 }
