@@ -96,7 +96,7 @@ box_spec_check(const BoxSpec *spec, GError **error)
 static bool
 check_squad(const ApiCall *call, const BoxSpec *spec, GError **error)
 {
-    return spec->squad_id == NULL || (call->caller.scopes & SCOPE_ADMIN) != 0 ||
+    return spec->squad_id == NULL || call_is_admin(call) ||
            err_set(error, ERR_DENIED, "only an admin may put a box into a squad ('squad_id')");
 }
 

@@ -66,6 +66,12 @@ respond_error(HttpRequest *request, int status, const char *message)
     respond_error_after(request, status, message, RETRY_S);
 }
 
+bool
+call_is_admin(const ApiCall *call)
+{
+    return (call->caller.scopes & SCOPE_ADMIN) != 0;
+}
+
 void
 call_respond_error_after(ApiCall *call, const GError *error, gint64 retry_s)
 {

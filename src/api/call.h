@@ -72,6 +72,7 @@ void call_respond_empty(ApiCall *call); /* 204 */
 /* The end of work that was begun with a reference to the request, which this drops: `data` is the
  * call, answered with the error or with nothing.  A DbDone. */
 void call_on_done(void *data, const GError *error);
+bool call_is_admin(const ApiCall *call);
 /* {"code", "message", "request_id"}; the status follows from the error's kind.  Messages of
  * internal errors go to the log, not out. */
 void call_respond_error(ApiCall *call, const GError *error);

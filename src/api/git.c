@@ -24,8 +24,7 @@ static void
 serve_person(ApiCall *call, SmartService service)
 {
     Repo *repo = find_repo(call);
-    const SmartCaller caller = {.actor = call->caller.actor,
-                                .may_advance = (call->caller.scopes & SCOPE_ADMIN) != 0};
+    const SmartCaller caller = {.actor = call->caller.actor, .may_advance = call_is_admin(call)};
 
     if (repo == NULL)
         respond_error(call->request, 404, "there is no such repository");

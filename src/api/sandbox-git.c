@@ -114,7 +114,7 @@ read_clone(ApiCall *call, Json *body, CloneForm *form)
     g_autoptr(GError) error = NULL;
 
     form->spec.actor = call->caller.actor;
-    form->spec.is_admin = (call->caller.scopes & SCOPE_ADMIN) != 0;
+    form->spec.is_admin = call_is_admin(call);
     if (!json_read(body, fields, &error) || (task != NULL && !read_task(task, form, &error))) {
         call_respond_error(call, error);
         return false;

@@ -61,7 +61,7 @@ create(ApiCall *call, Json *body, void *data)
 static void
 change(ApiCall *call, Json *body, void *data)
 {
-    CommentEdit edit = {.actor = call->caller.actor, .is_admin = (call->caller.scopes & SCOPE_ADMIN) != 0};
+    CommentEdit edit = {.actor = call->caller.actor, .is_admin = call_is_admin(call)};
     V3Ask *ask;
 
     if (!v3_param_int(call, "comment", &edit.id) || !v3_read_body(call, body, resource, &edit.body) ||
@@ -85,7 +85,7 @@ patch_comment(ApiCall *call)
 static void
 delete_comment(ApiCall *call)
 {
-    CommentEdit edit = {.actor = call->caller.actor, .is_admin = (call->caller.scopes & SCOPE_ADMIN) != 0};
+    CommentEdit edit = {.actor = call->caller.actor, .is_admin = call_is_admin(call)};
     V3Ask *ask;
 
     if (v3_param_int(call, "comment", &edit.id) && (ask = v3_ask_new(call, resource, 204, NULL)) != NULL)

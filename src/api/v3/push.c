@@ -48,7 +48,7 @@ v3_push_move(GitRepo *git, V3Push *push, const V3Move *move, GError **error)
         .old = move->old,
         .new = move->new,
         .force = move->force,
-        .may_advance = (work->call->caller.scopes & SCOPE_ADMIN) != 0,
+        .may_advance = call_is_admin(work->call),
         .settings = work->settings,
         .default_branch = work->place.branch,
         .why = "by the API",

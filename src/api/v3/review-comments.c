@@ -98,8 +98,7 @@ reply(ApiCall *call, Json *body, void *data)
 static void
 change(ApiCall *call, Json *body, void *data)
 {
-    LineChange change = {
-        .actor = call->caller.actor, .is_admin = (call->caller.scopes & SCOPE_ADMIN) != 0, .act = LINE_EDIT};
+    LineChange change = {.actor = call->caller.actor, .is_admin = call_is_admin(call), .act = LINE_EDIT};
     V3Ask *ask;
 
     if (v3_param_int(call, "comment", &change.id) && v3_read_body(call, body, resource, &change.body) &&
@@ -128,9 +127,7 @@ patch_comment(ApiCall *call)
 static void
 delete_comment(ApiCall *call)
 {
-    LineChange change = {.actor = call->caller.actor,
-                         .is_admin = (call->caller.scopes & SCOPE_ADMIN) != 0,
-                         .act = LINE_DELETE};
+    LineChange change = {.actor = call->caller.actor, .is_admin = call_is_admin(call), .act = LINE_DELETE};
     V3Ask *ask;
 
     if (v3_param_int(call, "comment", &change.id) && (ask = v3_ask_new(call, resource, 204, NULL)) != NULL)

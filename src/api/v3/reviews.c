@@ -162,8 +162,7 @@ static void
 apply(ApiCall *call, Json *body, void *data)
 {
     const Act *act = data;
-    ReviewChange change = {
-        .actor = call->caller.actor, .act = act->act, .is_admin = (call->caller.scopes & SCOPE_ADMIN) != 0};
+    ReviewChange change = {.actor = call->caller.actor, .act = act->act, .is_admin = call_is_admin(call)};
     const char *event = NULL;
     const JsonField fields[] = {
         {act->text, JSON_KIND_STRING, &change.body, act->act != REVIEW_ACT_SUBMIT, 0, G_MAXINT32},
