@@ -13,6 +13,7 @@
     X(DENIED, 5, "the key or the user may not do this")                                                      \
     X(CONFLICT, 6, "not in this state: already running, address in use, ...")                                \
     X(TIMEOUT, 7, "no answer in time")                                                                       \
+    X(UNPROVEN, 8, "nothing speaks against it, but not all that was asked could be established")             \
     X(CONFIG, 78, "the configuration is wrong; trying again will not help")
 
 #define EXIT_CODE_ENUM(name, code, meaning) EXIT_CODE_##name = (code),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A receipt, checked without any server. */
+/* A receipt, checked without any server if the key is given. */
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
@@ -8,9 +8,29 @@
 #include "base/err.h"
 #include "base/io.h"
 #include "cli/commands.h"
+#include "cli/remote.h"
 #include "forge/receipt.h"
 
-enum { MS_PER_S = 1000 };
+enum {
+    MS_PER_S = 1000,
+    ASK_MS = 5000, /* the server for its key */
+};
+
+/* Whose signature it has to be. */
+typedef struct Signer {
+    char *key;     /* NULL: not known */
+    char *whose;   /* the server that says that it is its own; NULL: given */
+    char *problem; /* why it is not known; NULL: it does not matter */
+} Signer;
+
+static void
+signer_clear(Signer *signer)
+{
+    g_free(signer->key);
+    g_free(signer->whose);
+    g_free(signer->problem);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Signer, signer_clear)
 
 static const char *
 text_of(const Json *object, const char *member)
@@ -65,6 +85,49 @@ read_key(const char *value, GError **error)
         return NULL;
     }
     return g_steal_pointer(&key);
+}
+
+/* Of the server that any other command would talk to.  None, or none that says it, is no error here. */
+static ExitCode
+ask_key(Cli *cli, Signer *signer)
+{
+    g_autoptr(Remote) remote = NULL;
+    g_auto(RemoteReply) reply = {0};
+    RemoteCall call = REMOTE_CALL_INIT;
+    ExitCode code = remote_open(cli, &remote);
+
+    if (code != EXIT_CODE_OK)
+        return code;
+    call.path = "/api/v1/receipts/key";
+    call.answer_ms = call.stall_ms = ASK_MS;
+    remote_try(remote, &call, &reply);
+    const char *key = json_string_value(json_object_get(reply.body, "key"));
+    if (reply.code == EXIT_CODE_OK && key != NULL && is_key(key)) {
+        signer->key = g_strdup(key);
+        signer->whose = g_strdup(remote_address(remote));
+    } else {
+        signer->problem = reply.message != NULL
+                              ? g_strdup(reply.message)
+                              : g_strdup_printf("the server at %s says no key", remote_address(remote));
+    }
+    return EXIT_CODE_OK;
+}
+
+static ExitCode
+find_signer(Cli *cli, Signer *signer)
+{
+    const char *given = cli_option(cli, "key");
+    bool any = cli_option(cli, "any-key") != NULL;
+    g_autoptr(GError) error = NULL;
+
+    if (given != NULL && any)
+        return cli_fail(cli, EXIT_CODE_USAGE, "--key and --any-key exclude each other");
+    if (any)
+        return EXIT_CODE_OK;
+    if (given == NULL)
+        return ask_key(cli, signer);
+    signer->key = read_key(given, &error);
+    return signer->key != NULL ? EXIT_CODE_OK : cli_fail_error(cli, error);
 }
 
 /* ---- a clone ---- */
@@ -128,7 +191,19 @@ show_command(Out *out, const Json *command)
 }
 
 static void
-show(Cli *cli, const Json *receipt, bool has_key)
+show_signer(Out *out, const Signer *signer)
+{
+    out_text(out, OUT_GOOD, "The signature holds.\n");
+    if (signer->key == NULL)
+        out_text(out, OUT_WARN, "Whose it is was not asked of anybody: anyone can have signed this.\n");
+    else if (signer->whose != NULL)
+        out_text(out, OUT_PLAIN, "It is that of the server at %s.\n", signer->whose);
+    else
+        out_text(out, OUT_PLAIN, "It is that of the key that was given.\n");
+}
+
+static void
+show(Cli *cli, const Json *receipt, const Signer *signer)
 {
     Out *out = cli_out(cli);
     const Json *commands = json_object_get(receipt, "commands");
@@ -136,9 +211,7 @@ show(Cli *cli, const Json *receipt, bool has_key)
     size_t i;
     Json *command;
 
-    out_text(out, OUT_GOOD, "The signature holds.\n");
-    if (!has_key)
-        out_text(out, OUT_WARN, "The key was not compared with any: give the server's with --key.\n");
+    show_signer(out, signer);
     out_text(out, OUT_PLAIN, "A Coop server (key %s) says that it checked %s", text_of(receipt, "key_id"),
              text_of(receipt, "repository"));
     if (number > 0)
@@ -156,32 +229,50 @@ show(Cli *cli, const Json *receipt, bool has_key)
 }
 
 static ExitCode
+judge(Cli *cli, const Json *receipt, const Signer *signer)
+{
+    if (strcmp(text_of(receipt, "result"), "passed") != 0)
+        return cli_fail(cli, EXIT_CODE_FAILED, "the receipt holds, but the checks did not pass");
+    if (signer->problem == NULL)
+        return EXIT_CODE_OK;
+    return cli_fail(cli, EXIT_CODE_UNPROVEN,
+                    "nothing was changed since it was signed, but who signed it is not known (%s). Give the "
+                    "server's key with --key, or --any-key where it does not matter",
+                    signer->problem);
+}
+
+static ExitCode
 run(Cli *cli)
 {
-    const char *key_option = cli_option(cli, "key");
+    g_auto(Signer) signer = {0};
     g_autoptr(GError) error = NULL;
-    g_autofree char *key = NULL;
     size_t len;
+    ExitCode code = find_signer(cli, &signer);
 
-    if (key_option != NULL && (key = read_key(key_option, &error)) == NULL)
-        return cli_fail_error(cli, error);
+    if (code != EXIT_CODE_OK)
+        return code;
     g_autofree char *text = read_file(cli_args(cli)[0], &len, &error);
 
     if (text == NULL)
         return cli_fail_error(cli, error);
-    g_autoptr(Json) receipt = receipt_verify(text, len, key, &error);
+    g_autoptr(Json) receipt = receipt_verify(text, len, signer.key, &error);
 
+    if (receipt == NULL && signer.whose != NULL && err_kind(error) == ERR_DENIED)
+        return cli_fail(
+            cli, EXIT_CODE_FAILED,
+            "this receipt does not hold for the server at %s: %s (that of another server needs its "
+            "--key)",
+            signer.whose, error->message);
     if (receipt == NULL || !compare_clone(cli, receipt, &error))
         return cli_fail(cli, EXIT_CODE_FAILED, "this receipt does not hold: %s", error->message);
     out_json(cli_out(cli), receipt);
-    show(cli, receipt, key != NULL);
-    if (strcmp(text_of(receipt, "result"), "passed") != 0)
-        return cli_fail(cli, EXIT_CODE_FAILED, "the receipt holds, but the checks did not pass");
-    return EXIT_CODE_OK;
+    show(cli, receipt, &signer);
+    return judge(cli, receipt, &signer);
 }
 
 static const CliOption options[] = {
     {.name = "key", .value = "FILE|HEX", .help = "the public key of the server that must have signed it"},
+    {.name = "any-key", .help = "whoever signed it: learn only that nothing was changed since"},
     {.name = "repo", .value = "PATH", .help = "also compare the tree with a commit of this clone"},
     {.name = "commit", .value = "REV", .help = "which commit; the one that was checked if not named"},
     {NULL},
@@ -189,14 +280,17 @@ static const CliOption options[] = {
 
 const Command command_verify = {
     .name = "verify",
-    .summary = "Check a receipt of a server's checks, offline",
+    .summary = "Check a receipt of a server's checks",
     .args = "RECEIPT",
     .args_min = 1,
     .args_max = 1,
     .details =
-        "RECEIPT is a file, or - for standard input: what GET .../checks/{suite}/receipt answers. The "
-        "key is what GET /api/v1/receipts/key answers. Ends with 1 where the receipt does not hold, and "
-        "where it says that the checks did not pass.",
+        "RECEIPT is a file, or - for standard input: what GET .../checks/{suite}/receipt answers. With "
+        "--key, which is what GET /api/v1/receipts/key answers, no server is needed; without it the server "
+        "is asked for its own. Ends with 1 where the receipt does not hold, and where it says that the "
+        "checks did not "
+        "pass; with 8 where nobody says whose key it is signed with.",
     .options = options,
+    .settings = CLI_SETTINGS_CLIENT,
     .run = run,
 };

@@ -12,8 +12,9 @@ import pytest
 import leaks
 import workserver
 from boxserver import API
+from fake import Fake, answer
 from gitserver import Work, url_of
-from harness import PROGRAM, check_error, wait_until
+from harness import PROGRAM, check_error, free_port, wait_until
 from workserver import git
 
 needs_failpoints = pytest.mark.skipif(not os.environ.get('COOP_HAS_FAILPOINTS'),
@@ -368,9 +369,13 @@ def test_refused(server, body, status):
 
 # ---- receipts ----
 
-def verify(text, *words, input_=True, status=0):
+def verify(text, *words, input_=True, status=0, home='/nowhere'):
+    """Where no server is, unless `home` has one."""
+    env = {**os.environ, 'COOP_HOME': str(home)}
+    if str(home) == '/nowhere':
+        env['SANDBOX_SERVICE_URL'] = f'http://127.0.0.1:{free_port()}'
     done = subprocess.run([PROGRAM, 'verify', '-' if input_ else text, *words], input=text if input_ else None, capture_output=True,
-                          check=False, timeout=60, env={k: v for k, v in os.environ.items() if k != 'COOP_HOME'})
+                          check=False, timeout=60, env=env)
     assert done.returncode == status, done
     return (done.stdout + done.stderr).decode()
 
@@ -382,21 +387,41 @@ def test_verify(server, tmp_path):
     key = server.get('/api/v1/receipts/key')
     (tmp_path / 'key').write_text(json.dumps(key))
     (tmp_path / 'receipt').write_bytes(text)
-    said = verify(text, '--key', key['key'])
-    assert 'The signature holds.' in said and suite['tree_oid'] in said and 'tests: echo fine' in said and 'not compared' not in said
-    assert 'The key was not compared' in verify(text)
+    known = ('--key', key['key'])
+    said = verify(text, *known)
+    assert 'The signature holds.' in said and suite['tree_oid'] in said and 'tests: echo fine' in said and 'anyone' not in said
     assert 'The signature holds.' in verify(str(tmp_path / 'receipt'), '--key', str(tmp_path / 'key'), input_=False)
-    assert json.loads(verify(text, '-o', 'json'))['result'] == 'passed'
-    verify(text, '--repo', str(project.work.folder))
-    assert 'not what was checked' in verify(text, '--repo', str(project.work.folder), '--commit', 'origin/main', status=1)
-    assert 'has no commit' in verify(text, '--repo', str(project.work.folder), '--commit', 'f' * 40, status=1)
+    assert json.loads(verify(text, *known, '-o', 'json'))['result'] == 'passed'
+    verify(text, *known, '--repo', str(project.work.folder))
+    assert 'not what was checked' in verify(text, *known, '--repo', str(project.work.folder), '--commit', 'origin/main', status=1)
+    assert 'has no commit' in verify(text, *known, '--repo', str(project.work.folder), '--commit', 'f' * 40, status=1)
     assert 'another key' in verify(text, '--key', '0' * 64, status=1)
     for changed in (text.replace(b'"exit_code":0', b'"exit_code":1'), text.replace(b'echo fine', b'echo good'), text[:-3], b'', b'{}'):
-        assert 'does not hold' in verify(changed, '--key', key['key'], status=1)
+        for words in (known, ('--any-key',), ()):
+            assert 'does not hold' in verify(changed, *words, status=1)
     verify(str(tmp_path / 'none'), input_=False, status=4)
     assert oct((server.home / 'receipt-key').stat().st_mode & 0o777) == '0o600'
     failed = Project(server, 'verify-failed', {'coop.yaml': plan('false')}).check('c', {})
-    assert 'did not pass' in verify(json.dumps(failed['receipt']).encode(), status=1)
+    for words in (known, ('--any-key',), ()):
+        assert 'did not pass' in verify(json.dumps(failed['receipt']).encode(), *words, status=1)
+
+
+def test_verify_whose_key(server, tmp_path):
+    """Anyone can make a key and sign with it: that alone never ends with 0."""
+    text = json.dumps(Project(server, 'whose', {'coop.yaml': plan('true')}).check('c', {})['receipt']).encode()
+    said = verify(text, status=8)
+    assert 'who signed it is not known (no server answered' in said and '--any-key' in said
+    assert 'anyone can have signed this' in verify(text, '--any-key')
+    verify(text, '--any-key', '--key', '0' * 64, status=2)
+    assert f'that of the server at {server.home}' in verify(text, home=server.home)
+    with workserver.serving() as other:
+        assert 'another key (that of another server needs its --key)' in verify(text, home=other.home, status=1)
+        verify(text, '--any-key', home=other.home)
+        verify(text, '--key', server.get('/api/v1/receipts/key')['key'], home=other.home)
+    stranger = {'HTTP': ({'hello': 1}, 'says no key'), 'a key that is none': ({'key': 'x' * 64}, 'says no key')}
+    for answered, told in stranger.values():
+        with Fake({'/': answer(answered)}) as fake:
+            assert told in verify(text, '--server', fake.url(), status=8)
 
 
 # ---- what dies in the middle ----
@@ -450,7 +475,7 @@ def test_server_is_killed(point):
         assert done['tries'] == (1 if point == 'checks-ended' else 2)
         ends = [e for e in server.events() if e['kind'] == 'checks.ended' and e['data']['suite'] == suite]
         assert len(ends) == 1
-        verify(project.receipt(suite))
+        verify(project.receipt(suite), home=server.home)
         no_box_is_left(server)
 
 
