@@ -112,13 +112,20 @@ run_done(void *data, const GError *error)
 }
 
 void
-row_run(Forge *forge, Repo *repo, const RowOp *op, const void *spec, ForgeJsonFunc done, void *data)
+row_run_in(Db *db, const char *repository_id, const RowOp *op, const void *spec, ForgeJsonFunc done,
+           void *data)
 {
     RowRun *run = g_new0(RowRun, 1);
 
-    *run = (RowRun){.op = op, .repository_id = g_strdup(repo->id), .done = done, .data = data};
+    *run = (RowRun){.op = op, .repository_id = g_strdup(repository_id), .done = done, .data = data};
     run->spec = row_spec_dup(op, spec);
-    (op->access == ROW_WRITES ? db_write : db_read)(forge->spec.db, run_work, run_done, run, run_free);
+    (op->access == ROW_WRITES ? db_write : db_read)(db, run_work, run_done, run, run_free);
+}
+
+void
+row_run(Forge *forge, Repo *repo, const RowOp *op, const void *spec, ForgeJsonFunc done, void *data)
+{
+    row_run_in(forge->spec.db, repo->id, op, spec, done, data);
 }
 
 void

@@ -51,6 +51,9 @@ typedef struct RowOp {
 
 /* `done` may be NULL. */
 void row_run(Forge *forge, Repo *repo, const RowOp *op, const void *spec, ForgeJsonFunc done, void *data);
+/* The same without a forge; `repository_id` "": of none. */
+void row_run_in(Db *db, const char *repository_id, const RowOp *op, const void *spec, ForgeJsonFunc done,
+                void *data);
 
 /* A copy with all that it points to, as row_run() makes one. */
 void *row_spec_dup(const RowOp *op, const void *spec);

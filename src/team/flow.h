@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+#include "team/crew.h"
+#include "team/task.h"
+
+/* What happens next with a task.
+ *
+ * flow_wake() reads a task's rows and does the one thing that they ask for; whatever that is, its end is
+ * rows and another wake.  Each action looks first whether it was done already: after a kill -9 anywhere
+ * nothing is done twice.  One action of a task is under way at a time, but for its agents, which work side by
+ * side.
+ *
+ *   queued     a place is free (tasks_at_once)                          -> planning
+ *   planning   plan_make(), or the person's                             -> approving | preparing
+ *   preparing  room, branch, commit with the plan, draft pull request   -> working
+ *   working    steps whose dependencies are done get an agent; one whose checks Coop saw pass is joined
+ *              into the task's branch; a conflict goes back to an agent  -> reviewing
+ *   reviewing  tester and reviewer, each in a clean box; changes asked for -> a fix, another round
+ *                                                                        -> landing
+ *   landing    ready; Coop's checks; merge queue                         -> done
+ *
+ * Failpoints: flow-planned, flow-branch, flow-commit, flow-pull, flow-agent, flow-proved, flow-joining,
+ * flow-joined, flow-round, flow-ready, flow-merge, flow-done, flow-stop. */
+typedef struct Flow Flow;
+
+Flow *flow_new(Team *team);
+void flow_start(Flow *flow); /* every task that has not ended is woken */
+void flow_free(Flow *flow);
+
+void flow_wake(Flow *flow, const char *task_id);
+/* Asked by task.h; `done` when its boxes are gone and the row says so. */
+void flow_stop(Flow *flow, const char *task_id, const char *state /* cancelled, failed */, const char *reason,
+               const char *actor, DbDone done, void *data);

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+#include "forge/row.h"
+#include "team/crew.h"
+#include "team/flow.h"
+#include "team/room.h"
+#include "team/squad.h"
+#include "team/team.h"
+
+/* What the files of this folder share. */
+struct Team {
+    TeamSpec spec;        /* its strings are ours */
+    TeamLimits limits;    /* whole */
+    GHashTable *roles;    /* name -> Role */
+    GHashTable *aliases;  /* name -> RoleAlias */
+    GHashTable *planning; /* task id -> PlanWork */
+    Rooms *rooms;
+    Crew *crew;
+    Flow *flow;
+    guint64 completed, failed, cancelled;
+    guint tasks_queued, tasks_running, tasks_blocked;
+};
+
+/* As row_run() of the forge: the spec is copied, `op` runs in one job of the database, and `done` (may be
+ * NULL) gets the JSON it made.  RowJob.repository_id is "". */
+void team_run(Team *team, const RowOp *op, const void *spec, TeamJsonFunc done, void *data);
+
+/* Takes `data`, an object. */
+typedef struct TeamEvent {
+    const char *kind, *actor;
+    const char *task_id, *squad_id, *box_id, *execution_id;
+    Json *data;
+} TeamEvent;
+bool team_event(DbTx *tx, const TeamEvent *event, GError **error);

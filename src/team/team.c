@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/err.h"
+#include "team/team-private.h"
+
+enum {
+    TASKS_AT_ONCE = 3,
+    AGENTS_PER_TASK = 5,
+    TRIES = 3,
+    ROUNDS = 3,
+    AGENT_S = 1800,
+    TURNS = 100,
+    KEEP_S = 24 * 3600,
+    RETRY_MS = 1000,
+};
+
+static guint
+usual(guint value, guint usual_value)
+{
+    return value != 0 ? value : usual_value;
+}
+
+static TeamLimits
+whole_limits(const TeamLimits *l)
+{
+    return (TeamLimits){
+        .tasks_at_once = usual(l->tasks_at_once, TASKS_AT_ONCE),
+        .agents_per_task = usual(l->agents_per_task, AGENTS_PER_TASK),
+        .tries = usual(l->tries, TRIES),
+        .rounds = usual(l->rounds, ROUNDS),
+        .agent_s = usual(l->agent_s, AGENT_S),
+        .turns = usual(l->turns, TURNS),
+        .keep_s = usual(l->keep_s, KEEP_S),
+        .retry_ms = usual(l->retry_ms, RETRY_MS),
+    };
+}
+
+/* The strings of the spec, each of which is copied. */
+static const size_t strings[] = {
+    offsetof(TeamSpec, home),          offsetof(TeamSpec, address),   offsetof(TeamSpec, roles_dir),
+    offsetof(TeamSpec, agents_dir),    offsetof(TeamSpec, tools_dir), offsetof(TeamSpec, default_provider),
+    offsetof(TeamSpec, default_model),
+};
+
+static char **
+string_at(TeamSpec *spec, size_t i)
+{
+    return (char **)((char *)spec + strings[i]);
+}
+
+Team *
+team_new(const TeamSpec *spec, GError **error)
+{
+    Team *team = g_new0(Team, 1);
+
+    team->spec = *spec;
+    for (size_t i = 0; i < G_N_ELEMENTS(strings); i++)
+        *string_at(&team->spec, i) = g_strdup(*string_at(&team->spec, i));
+    team->limits = whole_limits(&spec->limits);
+    team->rooms = rooms_new(team);
+    team->crew = crew_new(team);
+    team->flow = flow_new(team);
+    return team;
+}
+
+void
+team_load(Team *team, DbDone done, void *data)
+{
+    done(data, NULL);
+}
+
+void
+team_start(Team *team)
+{
+    flow_start(team->flow);
+}
+
+void
+team_free(Team *team)
+{
+    if (team == NULL)
+        return;
+    flow_free(team->flow);
+    crew_free(team->crew);
+    rooms_free(team->rooms);
+    for (size_t i = 0; i < G_N_ELEMENTS(strings); i++)
+        g_free(*string_at(&team->spec, i));
+    g_free(team);
+}
+
+void
+team_stats(Team *team, TeamStats *ret_stats)
+{
+    *ret_stats = (TeamStats){
+        .tasks_queued = team->tasks_queued,
+        .tasks_running = team->tasks_running,
+        .tasks_blocked = team->tasks_blocked,
+        .completed = team->completed,
+        .failed = team->failed,
+        .cancelled = team->cancelled,
+    };
+}
+
+void
+team_run(Team *team, const RowOp *op, const void *spec, TeamJsonFunc done, void *data)
+{
+    row_run_in(team->spec.db, "", op, spec, done, data);
+}
+
+bool
+team_event(DbTx *tx, const TeamEvent *event, GError **error)
+{
+    g_autoptr(Json) data = event->data;
+    g_autofree char *text = data != NULL ? json_encode(data) : NULL;
+    EventSpec spec = {
+        .kind = event->kind,
+        .actor = event->actor,
+        .task_id = event->task_id,
+        .squad_id = event->squad_id,
+        .box_id = event->box_id,
+        .execution_id = event->execution_id,
+        .data = text,
+    };
+
+    return event_append(tx, &spec, NULL, error);
+}
