@@ -104,6 +104,19 @@ def test_go(server, builder):
     assert run(server, builder, t, [lines])[0].startswith('ok')
 
 
+def test_roles(server, builder):
+    """What agents of each role work with."""
+    coder = build(server, 'coder')
+    assert coder['user'] == 'agent' and coder['versions']['eslint --version'].startswith('v9.')
+    assert run(server, builder, coder, ['node --version'])[0].startswith('v20.')
+    reviewer = build(server, 'reviewer')
+    got = run(server, builder, reviewer, [
+        """printf 'import subprocess\nsubprocess.call(input(), shell=True)\n' > a.py && bandit -q a.py | grep -c '>> Issue'""",
+        """printf 'key = "AKIAIOSFODNN7EXAMPL3"\n' > b.py && detect-secrets scan b.py | grep -c '"type": "AWS'"""])
+    assert int(got[0]) >= 1 and got[1] == '1'
+    assert build(server, 'tester')['versions']['playwright --version'].startswith('Version')
+
+
 @pytest.mark.skipif(not shutil.which('go'), reason='go is not installed')
 def test_go_without_a_sum(server, builder):
     """Where the recipe has none for this machine, the go of this machine answers for what it fetches."""

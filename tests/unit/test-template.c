@@ -281,8 +281,8 @@ drop(const char *folder)
 static void
 test_builtins(void)
 {
-    static const char *const names[] = {"base",      "go-1.21",     "host", "java",
-                                        "nodejs-18", "python-3.11", "rust"};
+    static const char *const names[] = {"agent",     "base",        "coder",    "go-1.21", "host",  "java",
+                                        "nodejs-18", "python-3.11", "reviewer", "rust",    "tester"};
     g_autoptr(Catalogue) c = catalogue_read(NULL);
 
     for (size_t i = 0; i < G_N_ELEMENTS(names); i++) {
