@@ -11,22 +11,34 @@
  *    "risks": ["…"], "minutes": 5}
  *
  * A step is one feature's work; without acceptance its checks are the repository's own.  Names are of
- * [a-z0-9-], unique; dependencies exist and have no cycle; everything is bounded and nothing unknown. */
+ * [a-z0-9-], unique; dependencies exist and have no cycle; everything is bounded and nothing unknown.  Texts
+ * have no control characters but, in `summary` and `details`, newlines and tabs. */
 
 enum {
     PLAN_FEATURES_MAX = 30,
     PLAN_STEPS_MAX = 30,
     PLAN_ACCEPTANCE_MAX = 10,
     PLAN_RISKS_MAX = 20,
+    PLAN_FILES_MAX = 50,
+    PLAN_PATH_MAX = 1024,
+    PLAN_ACCEPTANCE_RUN_MAX = 1024,
     PLAN_WORD_MAX = 60,
     PLAN_TITLE_MAX = 200,
     PLAN_DETAILS_MAX = 8192,
     PLAN_BYTES_MAX = 64 * 1024,
+    PLAN_MINUTES_MAX = 7 * 24 * 60,
+    /* Where a plan has no estimate: of each step on the longest way, and of what comes after the last. */
+    PLAN_STEP_MINUTES = 5,
+    PLAN_END_MINUTES = 5,
 };
 
-/* Pure.  Returns the plan in its whole form (defaults filled in); the error names the member. */
+/* Pure.  Returns the plan in its whole form, a new object; the error names the member.  What may be left
+ * out, or null: summary, risks, minutes; features of which each step is one (a step's `feature` is that
+ * of its name then), or steps of which each feature has one; all of a step but its name, all of a feature
+ * but its name; the name of an acceptance check. */
 Json *plan_check(Json *plan, GError **error);
-/* The JSON object in what a model said: bare, or between fences, with words around it. */
+/* The JSON object in what a model said: bare, or between fences, with words around it; the longest where
+ * there are several. */
 Json *plan_find(const char *text, GError **error);
 /* For people, and the first commit: Markdown. */
 char *plan_format(Json *plan, const char *request);
