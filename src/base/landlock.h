@@ -25,6 +25,7 @@ int landlock_abi(void); /* 0: this kernel has none */
 #define LANDLOCK_SCOPE_SIGNALS (1ULL << 1)
 
 #define LANDLOCK_READ_FILE LANDLOCK_ACCESS_FS_READ_FILE
+#define LANDLOCK_RUN_FILE (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_EXECUTE)
 #define LANDLOCK_READ_TREE (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR)
 #define LANDLOCK_RUN_TREE (LANDLOCK_READ_TREE | LANDLOCK_ACCESS_FS_EXECUTE)
 /* Plain files and folders: no links, sockets, pipes or devices are made. */

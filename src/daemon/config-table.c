@@ -165,6 +165,8 @@ const Setting settings[] = {
 
     {"forge.mirror_interval", SETTING_DURATION, "10m", SECOND, 365 * DAY, FIELD(forge.mirror_ms),
      .help = "how often mirrors of other repositories are fetched"},
+    {"forge.fetch_max", SETTING_SIZE, "16GiB", MIB, 1024 * GIB, FIELD(forge.fetch_max),
+     .help = "how much one import, or one fetch of a mirror, may bring"},
     {"github.token", SETTING_WORD, FIELD(github.token), TWO_ENVS("GITHUB_TOKEN", "GH_TOKEN"), .secret = true,
      .help = "token for GitHub; 'coop github login' keeps one sealed instead"},
     {"github.api_url", SETTING_URL, FIELD(github.api_url), .schemes = "http,https", ENV("GITHUB_API_URL"),

@@ -53,7 +53,7 @@ typedef struct ConfigDoor {
 } ConfigDoor;
 
 typedef struct ConfigForge {
-    gint64 mirror_ms;
+    gint64 mirror_ms, fetch_max;
     const char *agent_prefix; /* NULL: none */
     bool hooks_to_loopback;
 } ConfigForge;

@@ -51,7 +51,8 @@ serve_forge_new(const ServeForgeSpec *spec, GError **error)
                                   .git = launcher,
                                   .hooks = hooks,
                                   .agent_prefix = config->forge.agent_prefix,
-                                  .mirror_ms = config->forge.mirror_ms});
+                                  .mirror_ms = config->forge.mirror_ms,
+                                  .fetch_max = (guint64)config->forge.fetch_max});
 }
 
 bool

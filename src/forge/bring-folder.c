@@ -16,7 +16,8 @@
 typedef struct PackOut {
     Bring *bring;
     int fd;
-    int problem; /* errno; 0: none */
+    guint64 bytes;
+    int problem; /* errno; 0: none; EFBIG: more than may come */
 } PackOut;
 
 static bool
@@ -24,10 +25,12 @@ take_pack(const guint8 *bytes, size_t n, void *ctx)
 {
     PackOut *out = ctx;
 
-    if (io_write_all(out->fd, bytes, n))
-        return true;
-    out->problem = errno;
-    return false;
+    out->bytes += n;
+    if (out->bring->size_max > 0 && out->bytes > out->bring->size_max)
+        out->problem = EFBIG;
+    else if (!io_write_all(out->fd, bytes, n))
+        out->problem = errno;
+    return out->problem == 0;
 }
 
 static void
@@ -57,6 +60,8 @@ write_pack(GitRepo *from, Bring *b, const char *path, GString *tips, GError **er
         return err_errno(error, "make a pack");
     if (!git_run(from, &call, NULL, error))
         return false;
+    if (out.problem == EFBIG)
+        return bring_too_big(b, error);
     errno = out.problem;
     return errno == 0 || err_errno(error, "write a pack");
 }
@@ -145,7 +150,10 @@ copy_objects(GitRepo *git, GitRepo *from, Bring *b, GString *tips, GError **erro
 {
     g_autofree char *path = g_build_filename(git_repo_path(git), "tmp", "import.pack", NULL);
 
-    return write_pack(from, b, path, tips, error) && index_pack(git, b, path, error);
+    if (write_pack(from, b, path, tips, error) && index_pack(git, b, path, error))
+        return true;
+    (void)unlink(path);
+    return false;
 }
 
 bool

@@ -5,6 +5,7 @@
  * in refs/heads; refs/mirrored says what was last put there.  A branch that is still as it was put
  * follows its upstream wherever that goes; one that has commits of its own is moved only forward.
  * Each move names the value that was seen, so a push at the same time is never lost. */
+#include <glib/gstdio.h>
 #include <string.h>
 
 #include "base/err.h"
@@ -26,6 +27,43 @@ settings_of(const Bring *b)
     return settings;
 }
 
+/* The kernel ends whoever writes more than it may, and git does not say so: the file tells. */
+static bool
+is_full(GitRepo *git, const Bring *b)
+{
+    g_autofree char *folder = g_build_filename(git_repo_path(git), "objects", "pack", NULL);
+    g_autoptr(GDir) dir = b->size_max > 0 ? g_dir_open(folder, 0, NULL) : NULL;
+    bool is = false;
+
+    for (const char *name; dir != NULL && !is && (name = g_dir_read_name(dir)) != NULL;) {
+        g_autofree char *path = g_build_filename(folder, name, NULL);
+        GStatBuf st;
+
+        is = g_str_has_prefix(name, "tmp_pack_") && g_lstat(path, &st) == 0 &&
+             (guint64)st.st_size >= b->size_max;
+    }
+    return is;
+}
+
+/* What git says where it was not let go on. */
+static bool
+judge(GitRepo *git, const Bring *b, GError *failed, GError **error)
+{
+    g_autoptr(GError) cause = failed;
+
+    if (is_full(git, b)) {
+        /* What came so far is of no use; where something else runs, the next upkeep takes it. */
+        (void)git_clear_stale(git, 0, NULL, NULL);
+        return bring_too_big(b, error);
+    }
+    if (strstr(cause->message, "dumb http transport") != NULL)
+        return err_set(error, ERR_INVALID,
+                       "the server there speaks git's old \"dumb\" protocol, which nothing checks: it is "
+                       "refused");
+    g_propagate_error(error, g_steal_pointer(&cause));
+    return bring_failed(b->credentials, error);
+}
+
 static bool
 run_remote(GitRepo *git, Bring *b, const char *const *args, GByteArray **ret_out, GError **error)
 {
@@ -37,9 +75,11 @@ run_remote(GitRepo *git, Bring *b, const char *const *args, GByteArray **ret_out
                     .timeout_ms = BRING_TIMEOUT_MS,
                     .progress = bring_progress,
                     .ctx = b,
-                    .cancel = b->cancel};
+                    .cancel = b->cancel,
+                    .file_max = b->size_max};
+    GError *failed = NULL;
 
-    return git_run(git, &call, ret_out, error) || bring_failed(b->credentials, error);
+    return git_run(git, &call, ret_out, &failed) || judge(git, b, failed, error);
 }
 
 /* Where the other side's HEAD points to; `*ret_head` NULL: it does not say. */
@@ -60,6 +100,10 @@ ask_head(GitRepo *git, Bring *b, char **ret_head, GError **error)
     return true;
 }
 
+/* All of the history is asked for by its depth: that is where git itself says no to servers of its old
+ * "dumb" protocol, whose files it would take one by one, with no check of objects and no limit of packs. */
+static const char whole_depth[] = "--depth=2147483647";
+
 static bool
 fetch(GitRepo *git, Bring *b, GError **error)
 {
@@ -68,7 +112,7 @@ fetch(GitRepo *git, Bring *b, GError **error)
 
     return run_remote(git, b,
                       GIT_ARGS("fetch", "--progress", "--no-auto-maintenance", "--prune", "--no-tags",
-                               "--no-write-fetch-head", "--", b->source, heads, tags),
+                               whole_depth, "--no-write-fetch-head", "--", b->source, heads, tags),
                       NULL, error);
 }
 

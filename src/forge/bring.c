@@ -27,6 +27,14 @@ bring_clear(Bring *bring)
     bring->moved = bring->removed = bring->left_out = bring->kept_back = 0;
 }
 
+bool
+bring_too_big(const Bring *bring, GError **error)
+{
+    g_autofree char *max = g_format_size_full(bring->size_max, G_FORMAT_SIZE_IEC_UNITS);
+
+    return err_set(error, ERR_LIMIT, "it has more than %s, which 'forge.fetch_max' allows", max);
+}
+
 void
 bring_progress(const char *line, void *data)
 {

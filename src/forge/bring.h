@@ -17,7 +17,8 @@ typedef struct Bring {
     const char *branch;      /* the default one as asked for; "": as the source has it */
     bool mirror;
     const gint *cancel;
-    gint percent; /* atomic, for whoever watches */
+    guint64 size_max; /* bytes of the pack; beyond: ERR_LIMIT; 0: as usual */
+    gint percent;     /* atomic, for whoever watches */
     /* What came of it. */
     char *head; /* the default branch; owned */
     guint moved, removed;
@@ -48,6 +49,9 @@ bool bring_from_url(GitRepo *git, Bring *bring, GError **error);
 GPtrArray *bring_settings(const char *credentials);
 /* Takes them out of what git said: the other side may have said them.  False. */
 bool bring_failed(const char *credentials, GError **error);
+
+/* ERR_LIMIT: more has come than may.  False. */
+bool bring_too_big(const Bring *bring, GError **error);
 
 /* How far `line` of git's progress says it is; the steps' shares of the whole are in one table. */
 void bring_progress(const char *line, void *bring);

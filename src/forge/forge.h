@@ -37,6 +37,7 @@ typedef struct ForgeSpec {
     const char *hooks;        /* folder with the hook of pushes */
     const char *agent_prefix; /* of agents' names: GITHUB_AGENT_PREFIX */
     gint64 mirror_ms;         /* how often mirrors are fetched; 0: as usual */
+    guint64 fetch_max;        /* bytes of one import or fetch; 0: as usual */
 } ForgeSpec;
 
 Forge *forge_new(const ForgeSpec *spec);

@@ -171,6 +171,8 @@ git_call_argv(const GitRepo *repo, const GitCall *call, bool wait)
         g_ptr_array_add(argv, g_strdup("--foreign"));
     if (repo->hooks != NULL)
         g_ptr_array_add(argv, g_strconcat("--hooks=", repo->hooks, NULL));
+    if (call->file_max > 0)
+        g_ptr_array_add(argv, g_strdup_printf("--file-max=%" G_GUINT64_FORMAT, call->file_max));
     g_ptr_array_add(argv, g_strdup(repo->path));
     g_ptr_array_add(argv, g_strdup("--"));
     g_ptr_array_add(argv, g_strdup("git"));

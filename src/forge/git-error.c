@@ -40,6 +40,15 @@ without_prefix(const char *line)
     return line;
 }
 
+/* "Counting objects:  45% (164/363)" */
+static bool
+is_progress(const char *line)
+{
+    const char *percent = strstr(line, "% (");
+
+    return percent != NULL && percent > line && g_ascii_isdigit(percent[-1]);
+}
+
 /* One line for people: no control characters, nothing about where we keep things. */
 static char *
 clean(const GitRepo *repo, const GitEnd *end)
@@ -51,7 +60,7 @@ clean(const GitRepo *repo, const GitEnd *end)
     for (guint i = 0; lines[i] != NULL; i++) {
         const char *line = without_prefix(lines[i]);
 
-        if (line[0] == '\0' || g_str_has_prefix(line, "hint: "))
+        if (line[0] == '\0' || g_str_has_prefix(line, "hint: ") || is_progress(line))
             continue;
         g_string_append_printf(text, "%s%s", text->len > 0 ? "; " : "", line);
     }

@@ -69,10 +69,11 @@ typedef struct GitCall {
     /* In a group with limits of its own, where the keeper can: for what works on much, such as packs.
      * It costs tens of milliseconds.  What is GIT_REMOTE always is. */
     bool heavy;
+    guint64 file_max; /* bytes of any file that it writes; 0: as coop-git has it */
 } GitCall;
 
 /* True with exit code 0.  Otherwise ERR_INVALID with what git said (cleaned of control characters and
- * of our paths), ERR_TIMEOUT, ERR_LIMIT (output), ERR_FULL (disk), ERR_CANCELLED or ERR_UNAVAILABLE
+ * of our paths), ERR_TIMEOUT, ERR_LIMIT (output, file_max), ERR_FULL (disk), ERR_CANCELLED or ERR_UNAVAILABLE
  * (cannot be started).  `ret_out` may be NULL; it is NUL-terminated behind its length. */
 bool git_run(GitRepo *repo, const GitCall *call, GByteArray **ret_out, GError **error);
 /* The same where other exit codes are answers: they are no error. */

@@ -149,7 +149,8 @@ import_new(Repo *r, const char *operation, const char *actor)
                   .bring = {.source = g_strdup(r->upstream != NULL ? r->upstream : r->source),
                             .branch = g_strdup(r->default_branch),
                             .mirror = r->upstream != NULL,
-                            .cancel = &r->cancel},
+                            .cancel = &r->cancel,
+                            .size_max = f->spec.fetch_max},
                   .host = {.launcher = f->spec.git, .hooks = f->spec.hooks, .holder = f->holder},
                   .actor = g_strdup(actor)};
     if (f->credentials != NULL && repo_source_is_url(i->bring.source))

@@ -25,13 +25,32 @@ enum {
 
 static const char *const programs[] = {"/usr/bin/git", "/usr/local/bin/git", NULL};
 
-/* What git reads besides the repository; the programs of its own folder are all that it runs. */
-static const LandlockPath system_paths[] = {
-    {"/usr/bin/git", LANDLOCK_RUN_TREE},
-    {"/usr/local/bin/git", LANDLOCK_RUN_TREE},
+/* The programs of git's own folder are all that it runs. */
+static const LandlockPath all_programs[] = {
     {"/usr/lib/git-core", LANDLOCK_RUN_TREE},
     {"/usr/libexec/git-core", LANDLOCK_RUN_TREE},
     {"/usr/local/libexec/git-core", LANDLOCK_RUN_TREE},
+    {NULL, 0},
+};
+
+/* With the network: what speaks it, and git itself. */
+static const LandlockPath net_programs[] = {
+    {"/usr/lib/git-core/git", LANDLOCK_RUN_FILE},
+    {"/usr/lib/git-core/git-remote-http", LANDLOCK_RUN_FILE},
+    {"/usr/lib/git-core/git-remote-https", LANDLOCK_RUN_FILE},
+    {"/usr/libexec/git-core/git", LANDLOCK_RUN_FILE},
+    {"/usr/libexec/git-core/git-remote-http", LANDLOCK_RUN_FILE},
+    {"/usr/libexec/git-core/git-remote-https", LANDLOCK_RUN_FILE},
+    {"/usr/local/libexec/git-core/git", LANDLOCK_RUN_FILE},
+    {"/usr/local/libexec/git-core/git-remote-http", LANDLOCK_RUN_FILE},
+    {"/usr/local/libexec/git-core/git-remote-https", LANDLOCK_RUN_FILE},
+    {NULL, 0},
+};
+
+/* What git reads besides the repository. */
+static const LandlockPath system_paths[] = {
+    {"/usr/bin/git", LANDLOCK_RUN_TREE},
+    {"/usr/local/bin/git", LANDLOCK_RUN_TREE},
     {"/usr/share/git-core", LANDLOCK_READ_TREE},
     {"/lib", LANDLOCK_READ_TREE},
     {"/lib64", LANDLOCK_READ_TREE},
@@ -68,11 +87,13 @@ limit(__rlimit_resource_t resource, rlim_t most)
 }
 
 static bool
-confine_limits(void)
+confine_limits(const ConfineSpec *spec)
 {
+    rlim_t file = spec->file_max > 0 ? (rlim_t)spec->file_max : FILE_BYTES;
+
     return limit(RLIMIT_CORE, 0) && limit(RLIMIT_CPU, CPU_S) && limit(RLIMIT_NOFILE, FILES) &&
-           limit(RLIMIT_NPROC, PROCESSES) && limit(RLIMIT_FSIZE, FILE_BYTES) &&
-           limit(RLIMIT_DATA, DATA_BYTES) && limit(RLIMIT_MEMLOCK, 0);
+           limit(RLIMIT_NPROC, PROCESSES) && limit(RLIMIT_FSIZE, file) && limit(RLIMIT_DATA, DATA_BYTES) &&
+           limit(RLIMIT_MEMLOCK, 0);
 }
 
 /* The loader that the kernel starts git with: ours, since both are of this system. */
@@ -112,6 +133,7 @@ confine_files(const ConfineSpec *spec, int abi)
     if (!landlock_rules_open(abi, net, LANDLOCK_SCOPE_SOCKETS | LANDLOCK_SCOPE_SIGNALS, &rules))
         return false;
     landlock_allow_each(&rules, system_paths);
+    landlock_allow_each(&rules, spec->net ? net_programs : all_programs);
     if (spec->net)
         landlock_allow_each(&rules, landlock_network_paths);
     bool done = allow_loader(&rules) &&
@@ -132,7 +154,7 @@ confine(const ConfineSpec *spec, const char **ret_doing)
     int abi = landlock_abi();
 
     *ret_doing = "take limits";
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || !confine_limits())
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || !confine_limits(spec))
         return false;
     *ret_doing = "take rules for files";
     if (abi >= LANDLOCK_ABI_REFER && !confine_files(spec, abi))

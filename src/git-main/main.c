@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* coop-git: becomes git with no more rights than one call on one repository needs.
  *
- *     coop-git --read|--write|--net [--wait] [--foreign] [--hooks=FOLDER] REPOSITORY -- git ARGUMENTS
+ *     coop-git --read|--write|--net [--wait] [--foreign] [--hooks=FOLDER] [--file-max=BYTES] REPOSITORY --
+ * git ARGUMENTS
  *
  * What a taken-over git could do: read this repository, or also write to it; with --net, speak to
  * the network.  It can run git and what is in FOLDER, and nothing else.  The environment is the
@@ -13,6 +14,7 @@
 #include <linux/close_range.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
@@ -39,7 +41,7 @@ fail(const char *what)
 static bool
 parse(Options *options, int argc, char **argv)
 {
-    enum { READ = 1, WRITE, NET, WAIT, FOREIGN, HOOKS };
+    enum { READ = 1, WRITE, NET, WAIT, FOREIGN, HOOKS, FILE_MAX };
     static const struct option known[] = {
         {"read", no_argument, NULL, READ},
         {"write", no_argument, NULL, WRITE},
@@ -47,6 +49,7 @@ parse(Options *options, int argc, char **argv)
         {"wait", no_argument, NULL, WAIT},
         {"foreign", no_argument, NULL, FOREIGN},
         {"hooks", required_argument, NULL, HOOKS},
+        {"file-max", required_argument, NULL, FILE_MAX},
         {NULL, 0, NULL, 0},
     };
 
@@ -61,6 +64,8 @@ parse(Options *options, int argc, char **argv)
             options->foreign = true;
         else if (option == HOOKS)
             options->confine.hooks = optarg;
+        else if (option == FILE_MAX)
+            options->confine.file_max = strtoull(optarg, NULL, 10);
         else if (option == '?')
             return false;
     }
@@ -110,7 +115,7 @@ main(int argc, char **argv)
 
     if (!parse(&options, argc, argv)) {
         fprintf(stderr, "usage: coop-git --read|--write|--net [--wait] [--foreign] [--hooks=FOLDER] "
-                        "REPOSITORY -- git ARGUMENTS\n");
+                        "[--file-max=BYTES] REPOSITORY -- git ARGUMENTS\n");
         return GIT_LAUNCH_FAILED;
     }
     /* The signal comes with the end of the thread that started us; that one waits for us. */

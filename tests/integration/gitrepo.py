@@ -68,6 +68,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if owner.redirect:
             return self.answer(302, [('Location', owner.redirect + self.path)], b'')
         path, _, query = self.path.partition('?')
+        if owner.is_dumb:
+            file = owner.root / path.lstrip('/')
+            return self.answer(200, [], file.read_bytes()) if file.is_file() else self.answer(404, [], b'')
         env = {**ENV, 'GIT_PROJECT_ROOT': str(owner.root), 'GIT_HTTP_EXPORT_ALL': '1', 'PATH_INFO': path,
                'QUERY_STRING': query, 'REQUEST_METHOD': self.command, 'REMOTE_ADDR': '127.0.0.1',
                'CONTENT_TYPE': self.headers.get('Content-Type', ''), 'CONTENT_LENGTH': str(len(body)),
@@ -102,6 +105,7 @@ class GitServer:
     def __init__(self, root, password=None, listener=None):
         self.root, self.password, self.redirect, self.gate = pathlib.Path(root), password, None, None
         self.sent, self.seen = 0, []
+        self.is_dumb = False  # plain files, as servers that know nothing of git have them
         self.http = http.server.ThreadingHTTPServer(('127.0.0.1', 0), Handler)
         if listener:
             self.http.socket.close()

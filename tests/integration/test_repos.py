@@ -367,6 +367,43 @@ def test_redirects_are_not_followed(server, tmp_path):
         assert target.seen == []
 
 
+def test_dumb_servers_are_refused(server, tmp_path):
+    """Files that any web server has: git would take them one by one, and check none."""
+    source = Source(tmp_path / 'root' / 'source')
+    git(source.folder, 'update-server-info')
+    with GitServer(source.folder / '.git') as place:
+        place.is_dumb = True
+        repo = add(server, place.url(''), 'dumb', mirror=True)
+        assert repo['state'] == 'failed' and '"dumb" protocol' in repo['problem'], repo
+        assert ('GET', '/HEAD', None) in place.seen or ('GET', '/info/refs?service=git-upload-pack', None) in place.seen
+        assert not [path for _, path, _ in place.seen if path.startswith('/objects/')]
+
+
+@pytest.mark.parametrize('how', ['url', 'folder', 'mirror'])
+def test_huge_packs(make_server, tmp_path, how):
+    """What is too much is known while it comes, and nothing of it stays."""
+    server = make_server(env={'COOP_FORGE_FETCH_MAX': '1MiB'})
+    source = Source(tmp_path / 'root' / 'source', commits=120)
+    with GitServer(tmp_path / 'root') as place:
+        where = source.folder if how == 'folder' else place.url('source/.git')
+        if how == 'mirror':
+            repo = add(server, where, 'big', mirror=True)
+            assert repo['state'] == 'ready'
+            for number in range(120):
+                source.commit_bytes(f'big-{number}', 20 << 10)
+            repo = fetch(server, 'big')
+            assert repo['state'] == 'ready'
+        else:
+            source.commit_bytes('big', 4 << 20)
+            repo = add(server, where, 'big')
+            assert repo['state'] == 'failed'
+    failed, = [e for e in server.events(kind='git.failed')]
+    assert '1.0\xa0MiB' in failed['data']['error'] and 'forge.fetch_max' in failed['data']['error'], failed
+    assert sum(p.stat().st_size for p in bare(server, repo).rglob('*') if p.is_file()) < 1 << 20
+    if how == 'mirror':
+        check_sound(server, repo)
+
+
 def test_failed_import_can_be_tried_again(server, tmp_path):
     with GitServer(tmp_path) as remote:
         repo = add(server, remote.url('later'), 'again')
