@@ -62,7 +62,11 @@ on_entry(Json *value, const GError *error, void *data)
 static void
 on_added(Json *value, const GError *error, void *data)
 {
-    answer(data, 202, value, error);
+    g_autoptr(GError) said = error != NULL ? g_error_copy(error) : NULL;
+
+    if (said != NULL && err_kind(said) == ERR_DENIED)
+        g_prefix_error(&said, "it cannot be merged: ");
+    answer(data, 202, value, said);
 }
 
 /* ---- reading ---- */

@@ -20,7 +20,8 @@ insert(RowJob *job, const SuiteNew *new, Json **ret_suite, GError **error)
     char id[ID_UUID_LEN + 1];
 
     id_new_uuid(id);
-    if (!db_exec(job->tx,
+    if (!check_suites_prune(job, error) ||
+        !db_exec(job->tx,
                  "INSERT INTO check_suites (id, repository_id, number, base_oid, head_oid, tree_oid, state, "
                  "tries, purpose, actor, created_us, ended_us) VALUES (?, ?, ?, ?, ?, '', 'queued', 0, ?, ?, "
                  "?, 0)",

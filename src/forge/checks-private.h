@@ -76,6 +76,8 @@ void suite_end(Checks *checks, Repo *repo, const SuiteEnd *end, ForgeJsonFunc do
 
 /* Inside a job. */
 Json *suite_load(RowJob *job, const char *id, GError **error);
+/* Before one is added: the oldest go, beyond CHECKS_SUITES_KEPT. */
+bool check_suites_prune(RowJob *job, GError **error);
 /* The last row, with its event. */
 bool suite_put_end(RowJob *job, const SuiteEnd *end, const Json *suite, const char *actor, GError **error);
 

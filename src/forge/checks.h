@@ -26,6 +26,7 @@ enum {
     CHECKS_AT_ONCE = 2,     /* suites under way */
     CHECKS_QUEUE_MAX = 500, /* of one server, waiting; beyond: ERR_LIMIT */
     CHECKS_TRIES = 3,
+    CHECKS_SUITES_KEPT = 500, /* of one repository, that have ended and that nobody needs any more */
     CHECKS_LISTENERS_MAX = 4,
 };
 

@@ -45,8 +45,7 @@ check_rules(RowJob *job, const LandingSpec *spec, const Json *pull, GError **err
         return false;
     g_autofree char *text = pull_blocks_format(state.blocks & ~passing);
 
-    return text[0] == '\0' ||
-           err_set(error, ERR_DENIED, "#%" G_GINT64_FORMAT " cannot be merged: %s", spec->number, text);
+    return text[0] == '\0' || err_set(error, ERR_DENIED, "%s", text);
 }
 
 static bool

@@ -78,6 +78,7 @@ fail(RowJob *job, const Json *entry, LandingReason reason, const char *problem, 
 typedef struct Verdict {
     LandingReason reason;
     char *problem; /* NULL: nothing is against it */
+    bool unsure;   /* whether it has to be up to date is set, and not known yet of these tips */
 } Verdict;
 
 static bool
@@ -117,6 +118,7 @@ judge(RowJob *job, const Json *entry, guint passing, Json **ret_pull, Verdict *r
     if (*ret_pull == NULL || !pull_merge_state(job->tx, job->repository_id, number, &state, error))
         return false;
     judge_pull(entry, *ret_pull, settings, state.blocks & ~passing, ret);
+    ret->unsure = settings->up_to_date && (state.blocks & 1u << PULL_BLOCK_UNKNOWN) != 0;
     return true;
 }
 
@@ -306,7 +308,8 @@ decide(RowJob *job, const Json *entry, Json **ret_value, GError **error)
 
     if (problem != NULL)
         return fail(job, entry, verdict.reason, problem, ret_value, error);
-    if (strcmp(row_text(pull, "head_oid"), row_text(entry, "head_oid")) != 0)
+    /* Building asks git itself. */
+    if (verdict.unsure || strcmp(row_text(pull, "head_oid"), row_text(entry, "head_oid")) != 0)
         return requeue(job, entry, ret_value, error);
     return db_exec(job->tx, "UPDATE merges SET state = 'landing', landing_oid = candidate_oid WHERE id = ?",
                    DB_ARGS(db_int(row_int(entry, "id"))), error) &&

@@ -249,6 +249,78 @@ test_cancel(void)
     expect_suites(&w, "cancelled:a");
 }
 
+/* ---- what is kept ---- */
+
+enum { OLD_SUITES = CHECKS_SUITES_KEPT + 20 };
+
+static gint64
+count(World *w, const char *sql)
+{
+    return store_read_int(w->rows->bench->db, sql);
+}
+
+/* Ended, each a moment after the other, with a check run. */
+static void
+make_old_suites(World *w)
+{
+    row_world_sql(w->rows,
+                  "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 520) "
+                  "INSERT INTO check_suites (id, repository_id, number, base_oid, head_oid, tree_oid, state, "
+                  "tries, receipt, created_us, ended_us) SELECT 'old-' || i, (SELECT id FROM repositories), "
+                  "77, 'b', 'h' || i, '', 'passed', 1, '{}', i, i FROM n");
+    row_world_sql(w->rows,
+                  "INSERT INTO checks (id, repository_id, suite, name, head_oid, seen_by, author, "
+                  "status, started_us, completed_us, updated_us) SELECT rowid + 1000, repository_id, "
+                  "id, 'n', head_oid, 'coop', 'coop', 'completed', 1, 1, 1 FROM check_suites");
+}
+
+static void
+test_pruned(void)
+{
+    static const char merge[] =
+        "INSERT INTO merges (id, repository_id, number, target, method, head_oid, actor, state, suite_id, "
+        "created_us, ended_us) VALUES (%d, (SELECT id FROM repositories), 77, 'main', 'merge', 'h', 'local', "
+        "'%s', 'old-%d', 1, %d)";
+    static const struct {
+        const char *state;
+        int suite, ended_us;
+        bool kept;
+    } cases[] = {{"landed", 1, 1, true}, {"checking", 2, 0, true}, {"failed", 3, 1, false}};
+    g_auto(World) w = world_new();
+    SuiteSpec spec = {row_oid('b'), row_oid('a'), 0, "local"};
+    gint64 n = row_world_pull(w.rows, AUTHOR, "task-1");
+    g_autofree char *of_pull = g_strdup_printf(
+        "UPDATE check_suites SET number = %" G_GINT64_FORMAT
+        ", head_oid = (SELECT head_oid FROM threads LIMIT 1) WHERE id IN ('old-4', 'old-5')",
+        n);
+
+    row_world_sql(w.rows, "DELETE FROM check_suites");
+    make_old_suites(&w);
+    row_world_sql(w.rows, of_pull);
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *sql = g_strdup_printf(merge, (int)i + 1, cases[i].state, cases[i].suite,
+                                               cases[i].ended_us);
+
+        row_world_sql(w.rows, sql);
+    }
+    for (int i = 0; i < OLD_SUITES - CHECKS_SUITES_KEPT; i++)
+        json_decref(ASK(checks_add, &w, &spec));
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *sql = g_strdup_printf("SELECT COUNT(*) FROM check_suites WHERE id = 'old-%d'",
+                                               cases[i].suite);
+
+        g_assert_cmpint(count(&w, sql), ==, cases[i].kept);
+    }
+    /* Of the open pull request the newest of this head, which decides; not all that were ever asked for. */
+    g_assert_cmpint(count(&w, "SELECT COUNT(*) FROM check_suites WHERE id = 'old-4'"), ==, 0);
+    g_assert_cmpint(count(&w, "SELECT COUNT(*) FROM check_suites WHERE id = 'old-5'"), ==, 1);
+    g_assert_cmpint(count(&w, "SELECT COUNT(*) FROM check_suites WHERE ended_us <> 0"), ==,
+                    CHECKS_SUITES_KEPT + 3);
+    g_assert_cmpint(count(&w, "SELECT COUNT(*) FROM check_suites WHERE id = 'old-520'"), ==, 1);
+    g_assert_cmpint(count(&w, "SELECT COUNT(*) FROM checks WHERE suite NOT IN (SELECT id FROM check_suites)"),
+                    ==, 0);
+}
+
 /* ---- what a merge looks at ---- */
 
 static void
@@ -399,6 +471,7 @@ main(int argc, char **argv)
     g_test_add_func("/forge/checks/asked-stays", test_asked_stays);
     g_test_add_func("/forge/checks/tries", test_tries);
     g_test_add_func("/forge/checks/cancel", test_cancel);
+    g_test_add_func("/forge/checks/pruned", test_pruned);
     g_test_add_func("/forge/checks/claims", test_claims);
     g_test_add_func("/forge/checks/output", test_output);
     g_test_add_func("/forge/checks/output-bytes", test_output_bytes);

@@ -9,11 +9,12 @@
 #include "base/err.h"
 #include "forge/landing.h"
 #include "forge/pull.h"
+#include "http/url.h"
 
 static const char resource[] = "PullRequest";
 
 enum {
-    WAIT_MS = 60 * 1000,
+    WAIT_MS = 60 * 1000, /* at most, and if nothing else is asked for */
     SHA_MAX = 64,
     NOT_ALLOWED = 405,
     CONFLICT = 409,
@@ -121,14 +122,9 @@ on_ended(Json *entry, const GError *error, void *data)
 
 /* ---- putting one in ---- */
 
-static void
-wait_for(V3Ask *ask, const Json *entry)
-{
-    landing_wait(ask->call->api->landings, ask->repo, row_int(entry, "id"), WAIT_MS, on_ended, ask);
-}
-
 typedef struct MergeAsk {
     V3Ask *ask;
+    guint wait_ms;
     char *sha, *method; /* as asked for; NULL: any */
 } MergeAsk;
 
@@ -141,6 +137,15 @@ merge_ask_end(MergeAsk *m)
     g_free(m->method);
     g_free(m);
     return ask;
+}
+
+static void
+wait_for(MergeAsk *m, const Json *entry)
+{
+    guint wait_ms = m->wait_ms;
+    V3Ask *ask = merge_ask_end(m);
+
+    landing_wait(ask->call->api->landings, ask->repo, row_int(entry, "id"), wait_ms, on_ended, ask);
 }
 
 static bool
@@ -158,18 +163,31 @@ on_listed(Json *list, const GError *error, void *data)
     const Json *entry = json_array_get(json_object_get(list, "items"), 0);
     bool same = entry != NULL && is_asked_for(m, entry);
     bool moved = entry == NULL || (m->sha != NULL && g_strcmp0(m->sha, row_text(entry, "head_oid")) != 0);
+
+    if (error == NULL && same) {
+        wait_for(m, entry);
+        return;
+    }
     V3Ask *ask = merge_ask_end(m);
 
     if (error != NULL) {
         v3_ask_fail(ask, error);
-    } else if (same) {
-        wait_for(ask, entry);
     } else {
         respond_error(ask->call->request, CONFLICT,
                       moved ? "Head branch was modified. Review and try the merge again."
                             : "It is in the merge queue already, to be merged another way.");
         v3_ask_free(ask);
     }
+}
+
+/* Its words are what clients look for. */
+static void
+respond_not_mergeable(V3Ask *ask, const char *why)
+{
+    g_autofree char *text = g_strdup_printf("Pull Request is not mergeable: %s", why);
+
+    respond_error(ask->call->request, NOT_ALLOWED, text);
+    v3_ask_free(ask);
 }
 
 static void
@@ -182,16 +200,29 @@ on_added(Json *entry, const GError *error, void *data)
                      on_listed, m);
         return;
     }
+    if (error == NULL) {
+        wait_for(m, entry);
+        return;
+    }
     V3Ask *ask = merge_ask_end(m);
 
-    if (error == NULL) {
-        wait_for(ask, entry);
-    } else if (err_kind(error) == ERR_DENIED) {
-        respond_error(ask->call->request, NOT_ALLOWED, error->message);
-        v3_ask_free(ask);
-    } else {
+    if (err_kind(error) == ERR_DENIED)
+        respond_not_mergeable(ask, error->message);
+    else
         v3_ask_fail(ask, error);
-    }
+}
+
+/* How long the answer may take is the client's to say; GitHub has no such thing. */
+static bool
+read_wait(ApiCall *call, gint64 *ret_ms)
+{
+    g_autoptr(GError) error = NULL;
+
+    *ret_ms = WAIT_MS;
+    if (url_query_get_int(http_request_query(call->request), "wait_ms", 0, WAIT_MS, ret_ms, &error))
+        return true;
+    respond_error(call->request, 422, error->message);
+    return false;
 }
 
 static void
@@ -205,9 +236,10 @@ merge(ApiCall *call, Json *body, void *data)
         {"sha", JSON_KIND_STRING, &spec.head_oid, false, 1, SHA_MAX},
         {NULL},
     };
+    gint64 wait_ms;
     V3Ask *ask;
 
-    if (!v3_read_fields(call, body, fields, resource) ||
+    if (!read_wait(call, &wait_ms) || !v3_read_fields(call, body, fields, resource) ||
         (ask = v3_ask_new(call, resource, 200, NULL)) == NULL)
         return;
     if (call->api->landings == NULL) {
@@ -220,7 +252,10 @@ merge(ApiCall *call, Json *body, void *data)
         spec.title = NULL;
     MergeAsk *m = g_new0(MergeAsk, 1);
 
-    *m = (MergeAsk){.ask = ask, .sha = g_strdup(spec.head_oid), .method = g_strdup(spec.method)};
+    *m = (MergeAsk){.ask = ask,
+                    .wait_ms = (guint)wait_ms,
+                    .sha = g_strdup(spec.head_oid),
+                    .method = g_strdup(spec.method)};
     landing_add(call->api->landings, ask->repo, &spec, on_added, m);
 }
 
