@@ -111,9 +111,15 @@ def test_roles(server, builder):
     assert run(server, builder, coder, ['node --version'])[0].startswith('v20.')
     reviewer = build(server, 'reviewer')
     got = run(server, builder, reviewer, [
-        """printf 'import subprocess\nsubprocess.call(input(), shell=True)\n' > a.py && bandit -q a.py | grep -c '>> Issue'""",
-        """printf 'key = "AKIAIOSFODNN7EXAMPL3"\n' > b.py && detect-secrets scan b.py | grep -c '"type": "AWS'"""])
-    assert int(got[0]) >= 1 and got[1] == '1'
+        """printf 'import subprocess\\nsubprocess.call(input(), shell=True) # nosec\\n' > a.py &&
+        bandit -q --ignore-nosec -s B322 -f json ./a.py | grep -c '"issue_severity": "HIGH"'""",
+        """printf 'key = "AKIAIOSFODNN7EXAMPL3" # pragma: allowlist secret\\n' > b.py && detect-secrets -c 1 scan --no-verify
+        --disable-filter detect_secrets.filters.allowlist.is_line_allowlisted ./b.py | grep -c '"type": "AWS'""".replace('\n', ' '),
+        """printf '/* eslint-disable */ eval(process.argv[2]);\\n' > c.js &&
+        eslint --no-config-lookup -c /usr/local/share/coop/eslint.config.cjs -f json ./c.js | grep -c detect-eval-with-expression""",
+        """printf 'int main(void) { int a[2]; a[3] = 1; return a[0]; }\\n' > e.c && cppcheck --quiet
+        '--template={file}\\t{line}\\t{severity}\\t{id}' ./e.c 2>&1""".replace('\n', ' ')])
+    assert [int(n) for n in got[:3]] == [1, 1, 1] and got[3].split() == ['e.c', '1', 'error', 'arrayIndexOutOfBounds'], got
     assert build(server, 'tester')['versions']['playwright --version'].startswith('Version')
 
 
