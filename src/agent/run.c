@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/run.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/io.h"
+#include "base/spawn.h"
+
+enum { SIGNAL_BASE = 128, READ_SIZE = 16 * 1024 };
+
+/* The first bytes, and a ring of the last. */
+typedef struct Kept {
+    GString *head;
+    char tail[RUN_TAIL_MAX];
+    guint64 total;
+} Kept;
+
+typedef struct Running {
+    const RunSpec *spec;
+    pid_t pid;
+    int pidfd, out_fd; /* out_fd -1: it was closed */
+    gint64 deadline_us;
+    bool ended, timed_out;
+    Kept kept;
+} Running;
+
+void
+run_result_clear(RunResult *result)
+{
+    g_free(result->output);
+    *result = (RunResult){0};
+}
+
+/* ---- output ---- */
+
+static void
+keep(Kept *kept, const char *bytes, size_t n)
+{
+    size_t to_head = MIN(n, (size_t)RUN_HEAD_MAX - kept->head->len);
+
+    g_string_append_len(kept->head, bytes, (gssize)to_head);
+    kept->total += to_head;
+    for (size_t i = to_head; i < n; i++)
+        kept->tail[(kept->total++ - RUN_HEAD_MAX) % RUN_TAIL_MAX] = bytes[i];
+}
+
+static char *
+join(const Kept *kept)
+{
+    g_autoptr(GString) text = g_string_new_len(kept->head->str, (gssize)kept->head->len);
+    guint64 beyond = kept->total - kept->head->len;
+    guint64 dropped = beyond > RUN_TAIL_MAX ? beyond - RUN_TAIL_MAX : 0;
+
+    if (dropped > 0)
+        g_string_append_printf(text, "\n[… %" G_GUINT64_FORMAT " bytes left out …]\n", dropped);
+    for (guint64 i = dropped; i < beyond; i++)
+        g_string_append_c(text, kept->tail[i % RUN_TAIL_MAX]);
+    /* A NUL would end the text for whoever reads it. */
+    for (gsize i = 0; i < text->len; i++) {
+        if (text->str[i] == '\0')
+            text->str[i] = ' ';
+    }
+    return g_utf8_make_valid(text->str, (gssize)text->len);
+}
+
+/* ---- running ---- */
+
+static void
+read_output(Running *r)
+{
+    char bytes[READ_SIZE];
+    ssize_t n = read(r->out_fd, bytes, sizeof bytes);
+
+    if (n > 0) {
+        keep(&r->kept, bytes, (size_t)n);
+    } else if (n == 0 || (errno != EINTR && errno != EAGAIN)) {
+        close(r->out_fd);
+        r->out_fd = -1;
+    }
+}
+
+/* One wait; false: we are asked to end. */
+static bool
+turn(Running *r, GError **error)
+{
+    struct pollfd fds[] = {{.fd = r->out_fd, .events = POLLIN},
+                           {.fd = r->ended ? -1 : r->pidfd, .events = POLLIN},
+                           {.fd = r->spec->cancel_fd, .events = POLLIN}};
+    gint64 left_ms = (r->deadline_us - clock_mono_us() + 999) / 1000;
+
+    if (poll(fds, G_N_ELEMENTS(fds), (int)CLAMP(left_ms, 0, G_MAXINT)) < 0)
+        return errno == EINTR || err_errno(error, "poll");
+    if (fds[2].revents != 0)
+        return err_set(error, ERR_CANCELLED, "asked to end");
+    if (fds[0].revents != 0)
+        read_output(r);
+    if (fds[1].revents != 0) {
+        r->ended = true;
+        /* What it left behind ends with it, or would hold the pipe open. */
+        (void)kill(-r->pid, SIGKILL);
+        r->deadline_us = clock_mono_us() + RUN_DRAIN_MS * 1000;
+    }
+    return true;
+}
+
+static bool
+follow(Running *r, GError **error)
+{
+    while (!r->ended || r->out_fd >= 0) {
+        if (clock_mono_us() >= r->deadline_us) {
+            r->timed_out = !r->ended;
+            return true;
+        }
+        if (!turn(r, error))
+            return false;
+    }
+    return true;
+}
+
+static int
+reap(Running *r)
+{
+    siginfo_t info = {0};
+
+    (void)kill(-r->pid, SIGKILL); /* nobody may be left */
+    while (waitid(P_PIDFD, (id_t)r->pidfd, &info, WEXITED) < 0) {
+        if (errno != EINTR)
+            return -1;
+    }
+    return info.si_code == CLD_EXITED ? info.si_status : SIGNAL_BASE + info.si_status;
+}
+
+/* As a file, so that nobody has to feed a pipe. */
+static int
+make_input(const char *text, GError **error)
+{
+    autofd fd = memfd_create("input", MFD_CLOEXEC);
+
+    if (fd < 0 || !io_write_all(fd, text, strlen(text)) || lseek(fd, 0, SEEK_SET) < 0) {
+        err_errno(error, "the command's input");
+        return -1;
+    }
+    return g_steal_fd(&fd);
+}
+
+static bool
+start(Running *r, GError **error)
+{
+    int pipe_fds[2];
+    autofd input = r->spec->input != NULL ? make_input(r->spec->input, error) : -1;
+
+    if (r->spec->input != NULL && input < 0)
+        return false;
+    if (pipe2(pipe_fds, O_CLOEXEC) < 0)
+        return err_errno(error, "pipe");
+    autofd write_end = pipe_fds[1];
+    r->out_fd = pipe_fds[0];
+    if (fcntl(r->out_fd, F_SETFL, O_NONBLOCK) < 0)
+        return err_errno(error, "pipe");
+    const SpawnSpec spawn = {.argv = r->spec->argv,
+                             .cwd = r->spec->cwd,
+                             .stdin_fd = input,
+                             .stdout_fd = write_end,
+                             .stderr_fd = write_end,
+                             .new_session = true};
+    r->pid = spawn_held(&spawn, &r->pidfd, error);
+    return r->pid >= 0;
+}
+
+bool
+run_command(const RunSpec *spec, RunResult *ret_result, GError **error)
+{
+    gint64 begun_us = clock_mono_us();
+    g_autofree Running *r = g_new0(Running, 1);
+
+    *r = (Running){.spec = spec, .pid = -1, .pidfd = -1, .out_fd = -1};
+    r->deadline_us = begun_us + spec->timeout_ms * 1000;
+    r->kept.head = g_string_new(NULL);
+    bool good = start(r, error) && follow(r, error);
+    if (r->pid >= 0)
+        ret_result->exit_code = reap(r);
+    if (good) {
+        ret_result->timed_out = r->timed_out;
+        ret_result->output = join(&r->kept);
+        ret_result->output_bytes = r->kept.total;
+        ret_result->duration_ms = (clock_mono_us() - begun_us) / 1000;
+    }
+    auto_close(&r->out_fd);
+    auto_close(&r->pidfd);
+    g_string_free(r->kept.head, TRUE);
+    return good;
+}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tools that speak with others: room, ask, done. */
+#include <string.h>
+
+#include "agent/tool.h"
+#include "base/clock.h"
+#include "base/err.h"
+
+enum { OPTIONS_MAX = 20, WORD_MAX = 40 };
+
+/* ---- room ---- */
+
+static bool
+room_run(Work *work, Json *arguments, ToolResult *result, GError **error)
+{
+    const char *text = NULL, *priority = NULL, *id = work->brief->room_id;
+    const JsonField fields[] = {
+        {"text", JSON_KIND_STRING, &text, false, 0, TOOL_MESSAGE_MAX},
+        {"priority", JSON_KIND_STRING, &priority, false, 0, WORD_MAX},
+        {NULL},
+    };
+
+    if (!json_read(arguments, fields, error))
+        return false;
+    if (id == NULL)
+        return err_set(error, ERR_NOT_FOUND, "this session has no room");
+    if (text != NULL && *text != '\0') {
+        if (!face_room_post(work->face, id, text, priority, error))
+            return false;
+        g_string_assign(result->text, "posted");
+        return true;
+    }
+    g_autoptr(Json) room = face_room_read(work->face, id, error);
+    if (room == NULL)
+        return false;
+    g_autofree char *words = brief_format_room(room);
+    g_string_assign(result->text, *words != '\0' ? words : "The room is empty.");
+    return true;
+}
+
+const Tool tool_room = {
+    .name = "room",
+    .description = "Say something to the other agents and people of this task, with `text`; without it, read "
+                   "the plan, who does what, what is known and the last messages.",
+    .parameters =
+        "{\"type\": \"object\", \"properties\": {"
+        "\"text\": {\"type\": \"string\"},"
+        "\"priority\": {\"type\": \"string\", \"enum\": [\"low\", \"normal\", \"high\", \"urgent\"]}}}",
+    .run = room_run,
+};
+
+/* ---- ask ---- */
+
+static bool
+ask_run(Work *work, Json *arguments, ToolResult *result, GError **error)
+{
+    const char *question = NULL;
+    Json *options = NULL;
+    const JsonField fields[] = {
+        {"question", JSON_KIND_STRING, &question, true, 1, TOOL_MESSAGE_MAX},
+        {"options", JSON_KIND_ARRAY, &options, false, 0, OPTIONS_MAX},
+        {NULL},
+    };
+    gint64 begun_us = clock_mono_us();
+
+    if (!json_read(arguments, fields, error))
+        return false;
+    g_autofree char *id = face_ask(work->face, question, options, error);
+    g_autofree char *answer = id != NULL ? face_answer(work->face, id, error) : NULL;
+    gint64 waited_us = clock_mono_us() - begun_us;
+    /* A person's time is not the agent's. */
+    work->deadline_us += waited_us;
+    work->asked_us += waited_us;
+    if (answer == NULL)
+        return false;
+    g_string_assign(result->text, answer);
+    return true;
+}
+
+const Tool tool_ask = {
+    .name = "ask",
+    .description = "Ask a person, and wait for the answer. Only for what nobody can decide without them.",
+    .parameters = "{\"type\": \"object\", \"properties\": {"
+                  "\"question\": {\"type\": \"string\"},"
+                  "\"options\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}}},"
+                  "\"required\": [\"question\"]}",
+    .run = ask_run,
+};
+
+/* ---- done ---- */
+
+static bool
+check_finding(Json *finding, GError **error)
+{
+    const char *path = NULL, *severity = NULL, *body = NULL;
+    gint64 line = 0;
+    const JsonField fields[] = {
+        {"path", JSON_KIND_STRING, &path, true, 1, TOOL_MESSAGE_MAX},
+        {"line", JSON_KIND_INT, &line, false, 0, G_MAXINT32},
+        {"severity", JSON_KIND_STRING, &severity, false, 0, WORD_MAX},
+        {"body", JSON_KIND_STRING, &body, true, 1, TOOL_MESSAGE_MAX},
+        {NULL},
+    };
+
+    if (!json_is_object(finding))
+        return err_set(error, ERR_INVALID, "a finding must be an object");
+    if (json_read(finding, fields, error))
+        return true;
+    g_prefix_error(error, "a finding: ");
+    return false;
+}
+
+static bool
+check_verdict(const Work *work, const char *verdict, GError **error)
+{
+    bool reviews = g_strcmp0(work->brief->role, "reviewer") == 0 ||
+                   g_strcmp0(work->brief->kind, "review") == 0;
+
+    if (verdict == NULL)
+        return !reviews || err_set(error, ERR_INVALID, "a review needs a verdict: approve or changes");
+    return strcmp(verdict, "approve") == 0 || strcmp(verdict, "changes") == 0 ||
+           err_set(error, ERR_INVALID, "'verdict' is approve or changes");
+}
+
+static bool
+done_run(Work *work, Json *arguments, ToolResult *result, GError **error)
+{
+    const char *summary = NULL, *verdict = NULL, *outcome = "done";
+    Json *findings = NULL, *finding;
+    const JsonField fields[] = {
+        {"summary", JSON_KIND_STRING, &summary, true, 1, TOOL_SUMMARY_MAX},
+        {"outcome", JSON_KIND_STRING, &outcome, false, 0, WORD_MAX},
+        {"verdict", JSON_KIND_STRING, &verdict, false, 0, WORD_MAX},
+        {"findings", JSON_KIND_ARRAY, &findings, false, 0, TOOL_FINDINGS_MAX},
+        {NULL},
+    };
+    size_t i;
+
+    if (!json_read(arguments, fields, error) || !check_verdict(work, verdict, error))
+        return false;
+    if (strcmp(outcome, "done") != 0 && strcmp(outcome, "failed") != 0)
+        return err_set(error, ERR_INVALID, "'outcome' is done or failed");
+    json_array_foreach(findings, i, finding)
+    {
+        if (!check_finding(finding, error))
+            return false;
+    }
+    ending_clear(&work->ending);
+    work->ending = (Ending){.is_set = true,
+                            .outcome = g_strdup(outcome),
+                            .summary = g_strdup(summary),
+                            .verdict = g_strdup(verdict),
+                            .findings = json_incref(findings)};
+    g_string_assign(result->text, "the session ends");
+    return true;
+}
+
+const Tool tool_done = {
+    .name = "done",
+    .description =
+        "End the session. `summary` says what was done and how it was proven; `outcome` is failed if "
+        "the goal was not reached. A review has a verdict, and findings at lines of files.",
+    .parameters = "{\"type\": \"object\", \"properties\": {"
+                  "\"summary\": {\"type\": \"string\"},"
+                  "\"outcome\": {\"type\": \"string\", \"enum\": [\"done\", \"failed\"]},"
+                  "\"verdict\": {\"type\": \"string\", \"enum\": [\"approve\", \"changes\"]},"
+                  "\"findings\": {\"type\": \"array\", \"items\": {\"type\": \"object\", \"properties\": {"
+                  "\"path\": {\"type\": \"string\"}, \"line\": {\"type\": \"integer\"},"
+                  "\"severity\": {\"type\": \"string\", \"enum\": [\"info\", \"warning\", \"error\"]},"
+                  "\"body\": {\"type\": \"string\"}}, \"required\": [\"path\", \"body\"]}}},"
+                  "\"required\": [\"summary\"]}",
+    .run = done_run,
+};
