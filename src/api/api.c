@@ -57,6 +57,7 @@ api_new(const ApiSpec *spec)
     api->checks = spec->checks;
     api->landings = spec->landings;
     api->github = spec->github;
+    api->team = spec->team;
     api->home = g_strdup(spec->home);
     api->address = g_strdup(spec->address);
     api->rate = spec->rate;

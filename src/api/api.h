@@ -19,6 +19,7 @@
 #include "http/server.h"
 #include "store/db.h"
 #include "store/events.h"
+#include "team/team.h"
 #include "json/json.h"
 
 /* Everything that is served on the port.  One table of routes (routes.c), one gate through
@@ -26,7 +27,7 @@
 typedef struct Api Api;
 
 typedef struct ApiSpec {
-    Loop *loop; /* borrowed, as are the next ten */
+    Loop *loop; /* borrowed, as are the next eleven */
     Db *db;
     EventLog *events;
     BoxHost *boxes;             /* NULL: this server has none */
@@ -37,6 +38,7 @@ typedef struct ApiSpec {
     Checks *checks;             /* NULL: none */
     Landings *landings;         /* NULL: none */
     Github *github;             /* NULL: none */
+    Team *team;                 /* NULL: none */
     const char *home;           /* for temporary files of uploads */
     const char *address;        /* where a browser finds us: "http://127.0.0.1:8003" */
     const char *const *hosts;   /* further names we answer to; NULL: none */

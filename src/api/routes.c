@@ -42,6 +42,7 @@ static const ApiRoute *const tables[] = {
     service_routes,
     session_routes,
     stats_routes,
+    tasks_routes,
     templates_routes,
     terminal_routes,
     usage_routes,

@@ -27,6 +27,7 @@ struct Api {
     Landings *landings;       /* NULL: none */
     Hooks *hooks;             /* NULL: none */
     Github *github;           /* NULL: none */
+    Team *team;               /* NULL: none */
     HttpServer *server;       /* NULL until it is there */
     GHashTable *entrances;    /* box id -> BoxEntrance */
     char *home, *address;

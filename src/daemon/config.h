@@ -64,6 +64,13 @@ typedef struct ConfigGithub {
     gint64 write_pause_ms, poll_ms;
 } ConfigGithub;
 
+typedef struct ConfigTeam {
+    gint64 concurrent_tasks, agents_per_task;
+    gint64 tries, rounds, turns;
+    gint64 agent_ms, keep_ms, retry_ms;
+    const char *model; /* "provider/model" of members that name none; NULL: as usual */
+} ConfigTeam;
+
 typedef struct ConfigAddress {
     struct sockaddr_storage addr;
     socklen_t addr_len;
@@ -81,6 +88,7 @@ typedef struct Config {
     ConfigDoor door;
     ConfigForge forge;
     ConfigGithub github;
+    ConfigTeam team;
     const char *template_default;
     const char *templates_dir; /* never NULL */
     bool templates_build;

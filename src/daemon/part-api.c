@@ -23,6 +23,7 @@ make_api(Server *s)
         .checks = s->checks,
         .landings = s->landings,
         .github = s->github,
+        .team = s->team,
         .self_test = s->boxes != NULL ? boxes_self_test(s->boxes) : NULL,
         .price_per_hour = (double)s->config->boxes.price_cents / CENTS,
         .home = s->config->home,

@@ -3,8 +3,8 @@
 
 /* Who uses another one stands behind it. */
 static const ServePart *const parts[] = {
-    &part_templates, &part_boxes,  &part_forge, &part_checks,
-    &part_landings,  &part_github, &part_api,   &part_hooks,
+    &part_templates, &part_boxes,  &part_forge, &part_checks, &part_landings,
+    &part_team,      &part_github, &part_api,   &part_hooks,
 };
 
 void

@@ -30,6 +30,7 @@ typedef struct Server {
     Landings *landings;        /* NULL: none */
     ServeHooks hooks;
     Github *github; /* NULL: none */
+    Team *team;
     Api *api;
     HttpServer *http;
     guint parts_loaded; /* how many of the table */
@@ -49,8 +50,8 @@ typedef struct ServePart {
     void (*clear)(Server *s); /* the database was closed: no job of it runs */
 } ServePart;
 
-extern const ServePart part_templates, part_boxes, part_forge, part_checks, part_landings, part_github,
-    part_api, part_hooks;
+extern const ServePart part_templates, part_boxes, part_forge, part_checks, part_landings, part_team,
+    part_github, part_api, part_hooks;
 
 /* All of them: made, loaded and started in the order of one table, stopped in the opposite one. */
 void serve_parts_make(Server *s);

@@ -24,3 +24,8 @@ void
 flow_start(Flow *flow)
 {
 }
+
+void
+flow_wake(Flow *flow, const char *task_id)
+{
+}

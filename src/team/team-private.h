@@ -9,6 +9,7 @@
 
 /* What the files of this folder share. */
 struct Team {
+    guint refs;
     TeamSpec spec;        /* its strings are ours */
     TeamLimits limits;    /* whole */
     GHashTable *roles;    /* name -> Role */
@@ -20,6 +21,11 @@ struct Team {
     guint64 completed, failed, cancelled;
     guint tasks_queued, tasks_running, tasks_blocked;
 };
+
+/* What the database or the forge answers may come after team_free(): who waits for it holds a reference, and
+ * finds flow, crew and rooms NULL then. */
+Team *team_ref(Team *team);
+void team_unref(Team *team);
 
 /* As row_run() of the forge: the spec is copied, `op` runs in one job of the database, and `done` (may be
  * NULL) gets the JSON it made.  RowJob.repository_id is "". */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/err.h"
-#include "team/team-private.h"
+#include "team/squad-private.h"
 
 enum {
     TASKS_AT_ONCE = 3,
@@ -52,6 +52,7 @@ team_new(const TeamSpec *spec, GError **error)
 {
     Team *team = g_new0(Team, 1);
 
+    team->refs = 1;
     team->spec = *spec;
     for (size_t i = 0; i < G_N_ELEMENTS(strings); i++)
         *string_at(&team->spec, i) = g_strdup(*string_at(&team->spec, i));
@@ -62,10 +63,60 @@ team_new(const TeamSpec *spec, GError **error)
     return team;
 }
 
+Team *
+team_ref(Team *team)
+{
+    team->refs++;
+    return team;
+}
+
+void
+team_unref(Team *team)
+{
+    if (--team->refs > 0)
+        return;
+    for (size_t i = 0; i < G_N_ELEMENTS(strings); i++)
+        g_free(*string_at(&team->spec, i));
+    g_free(team);
+}
+
+/* ---- the start ---- */
+
+typedef struct Load {
+    DbDone done;
+    void *data;
+} Load;
+
+static const RowMember default_members[] = {
+    ROW_AT_TEXT(SquadDefault, provider),
+    ROW_AT_TEXT(SquadDefault, model),
+    ROW_AT_END,
+};
+
+static bool
+run_load(RowJob *job, const void *spec, Json **ret_value, GError **error)
+{
+    return squad_make_default(job, spec, error);
+}
+
+static const RowOp load_op = {ROW_WRITES, sizeof(SquadDefault), default_members, run_load};
+
+static void
+on_loaded(Json *value, const GError *error, void *data)
+{
+    g_autofree Load *load = data;
+
+    load->done(load->data, error);
+}
+
 void
 team_load(Team *team, DbDone done, void *data)
 {
-    done(data, NULL);
+    const SquadDefault spec = {.provider = team->spec.default_provider, .model = team->spec.default_model};
+    Load *load = g_new(Load, 1);
+
+    *load = (Load){.done = done, .data = data};
+    team_run(team, &load_op, &spec, on_loaded, load);
 }
 
 void
@@ -79,12 +130,10 @@ team_free(Team *team)
 {
     if (team == NULL)
         return;
-    flow_free(team->flow);
-    crew_free(team->crew);
-    rooms_free(team->rooms);
-    for (size_t i = 0; i < G_N_ELEMENTS(strings); i++)
-        g_free(*string_at(&team->spec, i));
-    g_free(team);
+    g_clear_pointer(&team->flow, flow_free);
+    g_clear_pointer(&team->crew, crew_free);
+    g_clear_pointer(&team->rooms, rooms_free);
+    team_unref(team);
 }
 
 void

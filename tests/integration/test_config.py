@@ -59,9 +59,9 @@ def test_secrets_are_never_shown(coop):
 
 
 def test_what_belongs_to_later_parts_gets_a_notice(coop):
-    done = coop('config', 'show', env={'MAX_AGENTS_PER_TASK': '4', 'NATS_URL': 'nats://nats:4222'})
+    done = coop('config', 'show', env={'REDIS_URL': 'redis://redis:4', 'NATS_URL': 'nats://nats:4222'})
     assert done.returncode == 0
-    assert 'team.agents_per_task' in done.stdout and '4' in done.stdout
+    assert 'redis.url' in done.stdout and 'redis://redis:4' in done.stdout
     assert done.stderr.count('coop: note: environment variable ') == 2
 
 

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "base/log.h"
+#include "daemon/serve-private.h"
+
+static TeamLimits
+limits_of(const ConfigTeam *t)
+{
+    return (TeamLimits){
+        .tasks_at_once = (guint)t->concurrent_tasks,
+        .agents_per_task = (guint)t->agents_per_task,
+        .tries = (guint)t->tries,
+        .rounds = (guint)t->rounds,
+        .agent_s = (guint)(t->agent_ms / 1000),
+        .turns = (guint)t->turns,
+        .keep_s = (guint)(t->keep_ms / 1000),
+        .retry_ms = (guint)t->retry_ms,
+    };
+}
+
+static void
+make_team(Server *s)
+{
+    const ConfigTeam *t = &s->config->team;
+    const char *slash = t->model != NULL ? strchr(t->model, '/') : NULL;
+    g_autofree char *provider = slash != NULL ? g_strndup(t->model, (gsize)(slash - t->model)) : NULL;
+    g_autoptr(GError) error = NULL;
+
+    s->team = team_new(&(TeamSpec){.loop = s->loop,
+                                   .db = s->db,
+                                   .events = s->events,
+                                   .boxes = serve_box_host(s),
+                                   .forge = s->forge,
+                                   .checks = s->checks,
+                                   .landings = s->landings,
+                                   .home = s->config->home,
+                                   .address = s->address,
+                                   .default_provider = provider,
+                                   .default_model = slash != NULL ? slash + 1 : t->model,
+                                   .limits = limits_of(t)},
+                       &error);
+    if (s->team == NULL)
+        log_warn("daemon", "there are no squads", log_gerror(error));
+}
+
+static bool
+load_team(Server *s, DbDone done)
+{
+    if (s->team != NULL)
+        team_load(s->team, done, s);
+    return s->team != NULL;
+}
+
+static void
+start_team(Server *s)
+{
+    if (s->team != NULL)
+        team_start(s->team);
+}
+
+static void
+stop_team(Server *s)
+{
+    team_free(s->team);
+}
+
+const ServePart part_team = {.make = make_team, .load = load_team, .start = start_team, .stop = stop_team};
