@@ -151,6 +151,51 @@ github_pull_edit(const GithubAsk *ask, gint64 number, const Json *body)
     set(ask, "PATCH", github_path("/pulls/%d", number), body);
 }
 
+typedef struct Draft {
+    GithubFunc done;
+    void *data;
+} Draft;
+
+/* Failures come with 200. */
+static void
+on_drafted(const GithubAnswer *answer, const GError *error, void *data)
+{
+    Draft *d = data;
+    const Json *first = json_array_get(json_object_get(answer->json, "errors"), 0);
+    const char *text = github_text(first, "message");
+    g_autoptr(GError) odd = NULL;
+
+    if (error == NULL && first != NULL) {
+        g_autofree char *clean = github_clean(text != NULL ? text : "it does not say why", 500);
+        bool is_denied = g_strcmp0(github_text(first, "type"), "FORBIDDEN") == 0;
+
+        err_set(&odd, is_denied ? ERR_DENIED : ERR_INVALID, "the draft was not changed: %s", clean);
+    }
+    d->done(answer, error != NULL ? error : odd, d->data);
+    g_free(d);
+}
+
+void
+github_pull_set_draft(const GithubAsk *ask, const char *node_id, bool draft)
+{
+    static const char *const queries[] = {
+        "mutation($id: ID!) { markPullRequestReadyForReview(input: {pullRequestId: $id}) "
+        "{ pullRequest { isDraft } } }",
+        "mutation($id: ID!) { convertPullRequestToDraft(input: {pullRequestId: $id}) "
+        "{ pullRequest { isDraft } } }"};
+    g_autoptr(Json) body = json_pack("{s:s, s:{s:s}}", "query", queries[draft], "variables", "id", node_id);
+    Draft *d = g_new0(Draft, 1);
+
+    *d = (Draft){ask->done, ask->data};
+    github_call(ask->client,
+                &(GithubRequest){.method = "POST",
+                                 .path = github_path_graphql,
+                                 .body = body,
+                                 .repeatable = true,
+                                 .patience_ms = ask->patience_ms},
+                on_drafted, d);
+}
+
 void
 github_pull_merge(const GithubAsk *ask, gint64 number, const Json *body)
 {
@@ -212,6 +257,12 @@ github_review_create(const GithubAsk *ask, gint64 number, const Json *body)
 }
 
 void
+github_review_edit(const GithubAsk *ask, gint64 number, gint64 id, const Json *body)
+{
+    set(ask, "PUT", github_path("/pulls/%d/reviews/%d", number, id), body);
+}
+
+void
 github_review_comment_list(const GithubAsk *ask, gint64 number)
 {
     get(ask, github_path("/pulls/%d/comments?per_page=100", number));
@@ -226,6 +277,18 @@ github_review_comment_create(const GithubAsk *ask, gint64 number, const Json *bo
                       .look_path = github_path("/pulls/%d/comments?per_page=100&sort=created&direction=desc",
                                                number),
                       .is_it = look_is_line_comment});
+}
+
+void
+github_review_comment_edit(const GithubAsk *ask, gint64 id, const Json *body)
+{
+    set(ask, "PATCH", github_path("/pulls/comments/%d", id), body);
+}
+
+void
+github_review_comment_delete(const GithubAsk *ask, gint64 id)
+{
+    set(ask, "DELETE", github_path("/pulls/comments/%d", id), NULL);
 }
 
 /* ---- issues and comments ---- */
@@ -275,6 +338,12 @@ void
 github_comment_edit(const GithubAsk *ask, gint64 id, const Json *body)
 {
     set(ask, "PATCH", github_path("/issues/comments/%d", id), body);
+}
+
+void
+github_comment_delete(const GithubAsk *ask, gint64 id)
+{
+    set(ask, "DELETE", github_path("/issues/comments/%d", id), NULL);
 }
 
 void

@@ -30,6 +30,8 @@ void github_pull_create(const GithubAsk *ask, const Json *body); /* {title, head
 void github_pull_get(const GithubAsk *ask, gint64 number);
 void github_pull_list(const GithubAsk *ask, const char *query); /* "state=open&…"; NULL: none */
 void github_pull_edit(const GithubAsk *ask, gint64 number, const Json *body);
+/* REST has no call for it.  `node_id` is what GraphQL calls it. */
+void github_pull_set_draft(const GithubAsk *ask, const char *node_id, bool draft);
 void github_pull_merge(const GithubAsk *ask, gint64 number, const Json *body);
 void github_pull_update_branch(const GithubAsk *ask, gint64 number, const Json *body);
 void github_pull_request_reviewers(const GithubAsk *ask, gint64 number, const Json *body);
@@ -39,8 +41,11 @@ void github_pull_commits(const GithubAsk *ask, gint64 number);
 
 void github_review_list(const GithubAsk *ask, gint64 number);
 void github_review_create(const GithubAsk *ask, gint64 number, const Json *body);
+void github_review_edit(const GithubAsk *ask, gint64 number, gint64 id, const Json *body); /* {body} */
 void github_review_comment_list(const GithubAsk *ask, gint64 number);
 void github_review_comment_create(const GithubAsk *ask, gint64 number, const Json *body);
+void github_review_comment_edit(const GithubAsk *ask, gint64 id, const Json *body);
+void github_review_comment_delete(const GithubAsk *ask, gint64 id);
 
 void github_issue_get(const GithubAsk *ask, gint64 number);
 void github_issue_create(const GithubAsk *ask, const Json *body);
@@ -48,6 +53,7 @@ void github_issue_edit(const GithubAsk *ask, gint64 number, const Json *body);
 void github_comment_list(const GithubAsk *ask, gint64 number, const char *since); /* NULL: all */
 void github_comment_create(const GithubAsk *ask, gint64 number, const Json *body);
 void github_comment_edit(const GithubAsk *ask, gint64 id, const Json *body);
+void github_comment_delete(const GithubAsk *ask, gint64 id);
 /* The one comment of `login` with this marker is written anew in its place, and made where there is
  * none.  The same text again changes nothing. */
 typedef struct GithubMarked {

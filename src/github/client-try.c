@@ -32,6 +32,18 @@ on_done(HttpCall *http, int status, const GError *error, void *ctx)
     call_heard(call, http, status, error);
 }
 
+const char github_path_graphql[] = "/graphql";
+
+/* GitHub has it below its host, a GitHub of one's own beside the API. */
+static char *
+graphql_url(const char *base)
+{
+    static const char end[] = "/v3";
+    size_t n = strlen(base) - (g_str_has_suffix(base, end) ? strlen(end) : 0);
+
+    return g_strdup_printf("%.*s%s", (int)n, base, github_path_graphql);
+}
+
 char *
 call_url(const GithubCall *call)
 {
@@ -39,6 +51,8 @@ call_url(const GithubCall *call)
 
     if (call->phase == CALL_LOOKS)
         return g_strconcat(base, call->look_path != NULL ? call->look_path : call->look.path, NULL);
+    if (strcmp(call->path, github_path_graphql) == 0)
+        return graphql_url(base);
     return call->url != NULL ? g_strdup(call->url) : g_strconcat(base, call->path, NULL);
 }
 

@@ -85,6 +85,9 @@ typedef struct GithubLook {
     bool (*is_it)(const Json *item, const Json *body);
 } GithubLook;
 
+/* As a request's path: not below the base, but where GraphQL is, beside it. */
+extern const char github_path_graphql[];
+
 typedef struct GithubRequest {
     const char *method; /* NULL: GET */
     const char *path;   /* below the base, with its query: "/repos/a/b" */

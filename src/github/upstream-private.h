@@ -3,8 +3,8 @@
 #include "github/upstream.h"
 #include "github/work.h"
 
-/* What upstream.c (the queue), upstream-follow.c (events become rows), upstream-push.c and
- * upstream-pull.c (one row each) and upstream-poll.c share. */
+/* What upstream.c (the queue), upstream-follow.c and upstream-ask.c (events become rows), upstream-push.c,
+ * upstream-pull.c and upstream-part.c (one row each) and upstream-poll.c share. */
 
 enum {
     UPSTREAM_TICK_MS = 1000,
@@ -27,13 +27,32 @@ struct Upstream {
 Upstream *upstream_ref(Upstream *upstream);
 void upstream_unref(Upstream *upstream);
 
+/* The account there; false with ERR_NOT_FOUND: none. */
+bool upstream_find_place(Upstream *upstream, Repo *repo, GithubPlace *ret_place, GError **error);
+
 void upstream_follow_start(Upstream *upstream);
+
+/* An event that something may follow from. */
+typedef struct UpstreamStep {
+    Upstream *upstream;
+    gint64 seq;
+    char *repository_id, *kind; /* NULL: only the place is written */
+    Json *data;
+    bool is_of_box;
+} UpstreamStep;
+bool upstream_ask(DbTx *tx, const UpstreamStep *step, GError **error);
 
 /* One row that was marked.  Ends in upstream_ended(), which takes the row. */
 void upstream_push(Upstream *upstream, WorkRow *row, Repo *repo);
 void upstream_pull(Upstream *upstream, WorkRow *row, Repo *repo);
-/* NULL `error`: it was done, and this is its answer (borrowed).  `wait_us` is of ERR_LIMIT. */
-void
-upstream_ended(Upstream *upstream, WorkRow *row, const Json *answer, gint64 wait_us, const GError *error);
+void upstream_part(Upstream *upstream, WorkRow *row, Repo *repo);
+
+typedef struct UpstreamEnd {
+    const Json *answer;  /* borrowed; NULL: as it was */
+    UpstreamItem item;   /* that was made there */
+    gint64 wait_us;      /* of ERR_LIMIT */
+    const GError *error; /* NULL: it was done */
+} UpstreamEnd;
+void upstream_ended(Upstream *upstream, WorkRow *row, const UpstreamEnd *end);
 
 void upstream_poll(Upstream *upstream);

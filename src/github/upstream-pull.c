@@ -12,15 +12,17 @@ typedef struct Pull {
     Upstream *upstream;
     WorkRow *row;
     Repo *repo;
-    Json *sent; /* what it shall be there; NULL: nobody has looked yet */
+    Json *sent;  /* what it shall be there; NULL: nobody has looked yet */
+    Json *there; /* what it is; NULL: nobody has answered yet */
 } Pull;
 
 /* Takes what it holds to its end. */
 static void
-pull_end(Pull *p, const Json *answer, gint64 wait_us, const GError *error)
+pull_end(Pull *p, const UpstreamEnd *end)
 {
-    upstream_ended(p->upstream, g_steal_pointer(&p->row), answer, wait_us, error);
+    upstream_ended(p->upstream, g_steal_pointer(&p->row), end);
     json_decref(p->sent);
+    json_decref(p->there);
     repo_unref(p->repo);
     upstream_unref(p->upstream);
     g_free(p);
@@ -45,53 +47,120 @@ tell_opened(const UpstreamSpec *spec, const char *git_url, Json *pull)
 }
 
 static void
-on_answer(const GithubAnswer *answer, const GError *error, void *data)
+finish(Pull *p)
 {
-    Pull *p = data;
     bool was_there = p->row->answer != NULL;
-
-    if (error != NULL) {
-        pull_end(p, NULL, answer->wait_us, error);
-        return;
-    }
-    g_autoptr(Json) kept = json_pack(
-        "{s:I, s:s*, s:s*, s:s*, s:s*, s:O}", "number", (json_int_t)github_number(answer->json, "number"),
-        "state", github_text(answer->json, "state"), "url", github_text(answer->json, "html_url"), "head_sha",
-        github_text(json_object_get(answer->json, "head"), "sha"), "updated_at",
-        github_text(answer->json, "updated_at"), "sent", p->sent);
-
+    g_autoptr(Json) there = json_incref(p->there);
+    g_autoptr(Json) kept = json_pack("{s:I, s:s*, s:s*, s:s*, s:s*, s:O}", "number",
+                                     (json_int_t)github_number(there, "number"), "state",
+                                     github_text(there, "state"), "url", github_text(there, "html_url"),
+                                     "head_sha", github_text(json_object_get(there, "head"), "sha"),
+                                     "updated_at", github_text(there, "updated_at"), "sent", p->sent);
     const UpstreamSpec spec = p->upstream->spec;
     g_autoptr(Repo) repo = repo_ref(p->repo);
     RepoInfo info;
 
     repo_info(repo, &info);
     /* In this order: whoever tells of it finds the row. */
-    pull_end(p, kept, 0, NULL);
+    pull_end(p, &(UpstreamEnd){.answer = kept});
     if (!was_there)
-        tell_opened(&spec, info.upstream, answer->json);
+        tell_opened(&spec, info.upstream, there);
+}
+
+/* ---- drafts ---- */
+
+static void
+on_drafted(const GithubAnswer *answer, const GError *error, void *data)
+{
+    Pull *p = data;
+
+    if (error != NULL)
+        pull_end(p, &(UpstreamEnd){.wait_us = answer->wait_us, .error = error});
+    else
+        finish(p);
+}
+
+static GithubAsk
+make_ask(Pull *p, const GithubPlace *place, GithubFunc done)
+{
+    return (GithubAsk){.client = place->client,
+                       .owner = place->owner,
+                       .repo = place->repo,
+                       .look_first = p->row->was_sent,
+                       .done = done,
+                       .data = p};
+}
+
+/* REST takes no draft back; where it does (another Coop), nothing is left to do. */
+static void
+on_answer(const GithubAnswer *answer, const GError *error, void *data)
+{
+    Pull *p = data;
+    const Json *draft = json_object_get(p->sent, "draft");
+    g_auto(GithubPlace) place = {0};
+
+    if (error != NULL) {
+        pull_end(p, &(UpstreamEnd){.wait_us = answer->wait_us, .error = error});
+        return;
+    }
+    p->there = json_incref(answer->json);
+    const char *node = github_text(p->there, "node_id");
+
+    if (draft == NULL || json_equal(draft, json_object_get(p->there, "draft")) || node == NULL ||
+        !upstream_find_place(p->upstream, p->repo, &place, NULL)) {
+        finish(p);
+        return;
+    }
+    GithubAsk ask = make_ask(p, &place, on_drafted);
+
+    github_pull_set_draft(&ask, node, json_is_true(draft));
+}
+
+/* ---- sending ---- */
+
+/* Those that are other than when they were last sent: a closed one takes no base, even its own. */
+static Json *
+changes_of(const Pull *p)
+{
+    const Json *before = json_object_get(p->row->answer, "sent");
+    Json *changes = json_object(), *value;
+    const char *name;
+
+    json_object_foreach(p->sent, name, value)
+    {
+        if (!json_equal(value, json_object_get(before, name)))
+            json_object_set(changes, name, value);
+    }
+    return changes;
 }
 
 static void
-send(Pull *p, const GithubPlace *place, const char *head, bool is_draft)
+send(Pull *p, const GithubPlace *place, const char *head)
 {
-    GithubAsk ask = {.client = place->client,
-                     .owner = place->owner,
-                     .repo = place->repo,
-                     .look_first = p->row->was_sent,
-                     .done = on_answer,
-                     .data = p};
+    GithubAsk ask = make_ask(p, place, on_answer);
     gint64 number = github_number(p->row->answer, "number");
+    g_autoptr(Json) body = number > 0 ? changes_of(p) : json_deep_copy(p->sent);
 
     if (number > 0) {
-        github_pull_edit(&ask, number, p->sent);
+        github_pull_edit(&ask, number, body);
         return;
     }
-    g_autoptr(Json) body = json_deep_copy(p->sent);
-
     json_object_del(body, "state");
     json_object_set_new(body, "head", json_string(head));
-    json_object_set_new(body, "draft", json_boolean(is_draft));
     github_pull_create(&ask, body);
+}
+
+static Json *
+wanted(const Json *thread)
+{
+    Json *sent = json_pack("{s:s*, s:s*, s:s*, s:s*}", "title", github_text(thread, "title"), "body",
+                           github_text(thread, "body"), "base", github_text(thread, "base"), "state",
+                           github_text(thread, "state"));
+
+    /* A closed one stays what it was. */
+    if (g_strcmp0(github_text(thread, "state"), "open") == 0)
+        json_object_set(sent, "draft", json_object_get(thread, "draft"));
+    return sent;
 }
 
 static void
@@ -100,29 +169,25 @@ on_thread(Json *thread, const GError *error, void *data)
     Pull *p = data;
     g_auto(GithubPlace) place = {0};
     g_autoptr(GError) none = NULL;
-    RepoInfo info;
 
-    repo_info(p->repo, &info);
     if (p->upstream->stopped)
         err_set(&none, ERR_CANCELLED, "the server ends");
-    else if (error == NULL && !github_accounts_find(p->upstream->spec.accounts, info.upstream, &place))
-        err_set(&none, ERR_NOT_FOUND, "there is no account for its upstream");
+    else if (error == NULL)
+        (void)upstream_find_place(p->upstream, p->repo, &place, &none);
     if (error != NULL || none != NULL) {
-        pull_end(p, NULL, 0, error != NULL ? error : none);
+        pull_end(p, &(UpstreamEnd){.error = error != NULL ? error : none});
         return;
     }
-    p->sent = json_pack("{s:s*, s:s*, s:s*, s:s*}", "title", github_text(thread, "title"), "body",
-                        github_text(thread, "body"), "base", github_text(thread, "base"), "state",
-                        github_text(thread, "state"));
+    p->sent = wanted(thread);
     bool is_new = p->row->answer == NULL;
 
-    /* What was merged here is merged there by whoever merges there. */
+    /* A merge has its own row. */
     if (json_is_true(json_object_get(thread, "merged")) ||
         (is_new && g_strcmp0(github_text(thread, "state"), "open") != 0) ||
         (!is_new && json_equal(p->sent, json_object_get(p->row->answer, "sent"))))
-        pull_end(p, NULL, 0, NULL);
+        pull_end(p, &(UpstreamEnd){0});
     else
-        send(p, &place, github_text(thread, "head"), json_is_true(json_object_get(thread, "draft")));
+        send(p, &place, github_text(thread, "head"));
 }
 
 void

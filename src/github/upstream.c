@@ -17,6 +17,7 @@ typedef struct End {
     WorkEnd end;
     gint64 next_us;
     bool counts;
+    UpstreamItem item; /* its kind is the row's or a constant */
 } End;
 
 static void
@@ -36,7 +37,8 @@ end_work(DbTx *tx, void *data, GError **error)
 {
     const End *e = data;
 
-    return work_end(tx, e->row, &(WorkResult){e->end, e->answer, e->problem, e->next_us, e->counts}, error);
+    return work_end(tx, e->row, &(WorkResult){e->end, e->answer, e->problem, e->next_us, e->counts, e->item},
+                    error);
 }
 
 static void
@@ -93,14 +95,14 @@ judge(End *e, gint64 wait_us, const GError *error)
 }
 
 void
-upstream_ended(Upstream *u, WorkRow *row, const Json *answer, gint64 wait_us, const GError *error)
+upstream_ended(Upstream *u, WorkRow *row, const UpstreamEnd *end)
 {
     End *e = g_new0(End, 1);
 
-    *e = (End){.upstream = upstream_ref(u), .row = row, .end = WORK_DONE};
-    e->answer = answer != NULL ? json_deep_copy(answer) : NULL;
-    if (error != NULL)
-        judge(e, wait_us, error);
+    *e = (End){.upstream = upstream_ref(u), .row = row, .end = WORK_DONE, .item = end->item};
+    e->answer = end->answer != NULL ? json_deep_copy(end->answer) : NULL;
+    if (end->error != NULL)
+        judge(e, end->wait_us, end->error);
     FAILPOINT("upstream-answered");
     /* The end of the server is no end of the work: the row stays marked. */
     if (u->stopped) {
@@ -137,21 +139,38 @@ look_work(DbTx *tx, void *data, GError **error)
     return work_take(tx, clock_wall_us(), &l->row, &l->next_us, error);
 }
 
+bool
+upstream_find_place(Upstream *u, Repo *repo, GithubPlace *ret_place, GError **error)
+{
+    RepoInfo info;
+
+    repo_info(repo, &info);
+    return github_accounts_find(u->spec.accounts, info.upstream, ret_place) ||
+           err_set(error, ERR_NOT_FOUND, "there is no account for its upstream");
+}
+
 static void
 do_row(Upstream *u, WorkRow *row)
 {
+    static const struct {
+        const char *kind;
+        void (*func)(Upstream *u, WorkRow *row, Repo *repo);
+    } kinds[] = {{"push", upstream_push}, {"merge", upstream_push}, {"pull", upstream_pull}};
+    void (*func)(Upstream * u, WorkRow * row, Repo * repo) = upstream_part;
     Repo *repo = forge_find_id(u->spec.forge, row->repository_id);
     g_autoptr(GError) error = NULL;
 
     FAILPOINT("upstream-marked");
     if (repo == NULL) {
         err_set(&error, ERR_NOT_FOUND, "the repository is no more");
-        upstream_ended(u, row, NULL, 0, error);
-    } else if (strcmp(row->kind, "push") == 0) {
-        upstream_push(u, row, repo);
-    } else {
-        upstream_pull(u, row, repo);
+        upstream_ended(u, row, &(UpstreamEnd){.error = error});
+        return;
     }
+    for (size_t i = 0; i < G_N_ELEMENTS(kinds); i++) {
+        if (strcmp(kinds[i].kind, row->kind) == 0)
+            func = kinds[i].func;
+    }
+    func(u, row, repo);
 }
 
 static void

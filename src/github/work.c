@@ -17,6 +17,7 @@ work_row_free(WorkRow *row)
     g_free(row->kind);
     json_decref(row->body);
     json_decref(row->answer);
+    json_decref(row->above);
     g_free(row);
 }
 
@@ -26,7 +27,9 @@ decode(const char *text)
     return text != NULL ? json_decode(text, strlen(text), NULL) : NULL;
 }
 
-#define COLUMNS "id, repository_id, key, kind, body, answer, state, tries"
+#define COLUMNS                                                                                              \
+    "id, repository_id, key, kind, body, answer, state, tries, "                                             \
+    "(SELECT a.answer FROM upstream_work a WHERE a.key = w.after_key)"
 
 static WorkRow *
 read_row(DbRows *rows)
@@ -40,7 +43,8 @@ read_row(DbRows *rows)
                      .body = decode(db_rows_text(rows, 4)),
                      .answer = decode(db_rows_text(rows, 5)),
                      .was_sent = strcmp(db_rows_text(rows, 6), "sent") == 0,
-                     .tries = (guint)db_rows_int(rows, 7)};
+                     .tries = (guint)db_rows_int(rows, 7),
+                     .above = decode(db_rows_text(rows, 8))};
     return row;
 }
 
@@ -91,13 +95,14 @@ work_ask(DbTx *tx, const WorkAsk *ask, GError **error)
         return true;
     return db_exec(
         tx,
-        "INSERT INTO upstream_work (id, repository_id, key, kind, body, state, tries, next_us, created_us) "
-        "SELECT COALESCE(MAX(id), 0) + 1, ?, ?, ?, ?, 'waiting', 0, ?, ? FROM upstream_work WHERE TRUE "
-        "ON CONFLICT (key) DO UPDATE SET body = excluded.body, "
+        "INSERT INTO upstream_work (id, repository_id, key, kind, after_key, body, state, tries, next_us, "
+        "created_us) SELECT COALESCE(MAX(id), 0) + 1, ?, ?, ?, ?, ?, 'waiting', 0, ?, ? FROM upstream_work "
+        "WHERE TRUE "
+        "ON CONFLICT (key) DO UPDATE SET body = excluded.body, after_key = excluded.after_key, "
         "state = CASE WHEN upstream_work.state = 'sent' THEN 'sent' ELSE 'waiting' END, "
         "tries = 0, next_us = excluded.next_us, problem = NULL",
-        DB_ARGS(db_text(ask->repository_id), db_text(key), db_text(ask->kind), db_text(body), db_int(now),
-                db_int(now)),
+        DB_ARGS(db_text(ask->repository_id), db_text(key), db_text(ask->kind), db_text(ask->after),
+                db_text(body), db_int(now), db_int(now)),
         error);
 }
 
@@ -122,9 +127,8 @@ work_take(DbTx *tx, gint64 now_us, WorkRow **ret_row, gint64 *ret_next_us, GErro
     g_autoptr(GPtrArray) due = read_rows(
         tx,
         "SELECT " COLUMNS " FROM upstream_work w WHERE state IN ('waiting', 'sent') AND next_us <= ? AND "
-        "(kind <> 'pull' OR NOT EXISTS (SELECT 1 FROM upstream_work p WHERE p.repository_id = "
-        "w.repository_id AND p.kind = 'push' AND p.state IN ('waiting', 'sent'))) ORDER BY next_us, id LIMIT "
-        "1",
+        "NOT EXISTS (SELECT 1 FROM upstream_work p WHERE p.key = w.after_key AND p.state IN ('waiting', "
+        "'sent')) ORDER BY next_us, id LIMIT 1",
         DB_ARGS(db_int(now_us)), error);
 
     *ret_row = NULL;
@@ -152,6 +156,8 @@ work_end(DbTx *tx, const WorkRow *row, const WorkResult *result, GError **error)
         return false;
     bool is_newest = seq <= github_number(row->body, "seq");
 
+    if (result->item.kind != NULL && !upstream_item_put(tx, row->repository_id, &result->item, error))
+        return false;
     return db_exec(tx,
                    "UPDATE upstream_work SET state = ?, tries = ?, next_us = ?, problem = ?, "
                    "answer = COALESCE(?, answer) WHERE id = ?",
@@ -191,10 +197,11 @@ bool
 work_find_pull(DbTx *tx, const char *repository_id, gint64 upstream_number, const char *kind,
                gint64 *ret_number, GError **error)
 {
-    g_autoptr(GPtrArray) list = read_rows(tx,
-                                          "SELECT " COLUMNS " FROM upstream_work WHERE repository_id = ? AND "
-                                          "kind = 'pull' AND answer IS NOT NULL ORDER BY id DESC LIMIT ?",
-                                          DB_ARGS(db_text(repository_id), db_int(WORK_PULLS_MAX)), error);
+    g_autoptr(GPtrArray)
+        list = read_rows(tx,
+                         "SELECT " COLUMNS " FROM upstream_work w WHERE repository_id = ? AND "
+                         "kind = 'pull' AND answer IS NOT NULL ORDER BY id DESC LIMIT ?",
+                         DB_ARGS(db_text(repository_id), db_int(WORK_PULLS_MAX)), error);
 
     for (guint i = 0; list != NULL && i < list->len; i++) {
         const WorkRow *row = list->pdata[i];
@@ -211,7 +218,8 @@ GPtrArray *
 work_open_pulls(DbTx *tx, GError **error)
 {
     GPtrArray *list = read_rows(tx,
-                                "SELECT " COLUMNS " FROM upstream_work WHERE kind = 'pull' AND answer IS NOT "
+                                "SELECT " COLUMNS
+                                " FROM upstream_work w WHERE kind = 'pull' AND answer IS NOT "
                                 "NULL ORDER BY id DESC LIMIT ?",
                                 DB_ARGS(db_int(WORK_PULLS_MAX)), error);
 

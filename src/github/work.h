@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
+#include "github/item.h"
 #include "store/db.h"
 #include "json/json.h"
 
-/* The rows of upstream_work, inside jobs.  One for each branch that is pushed and each pull request that
- * is kept there: asked for again, the same row waits again. */
+/* The rows of upstream_work, inside jobs.  One for each branch that is pushed, each pull request that is
+ * kept there, and each thing said under one: asked for again, the same row waits again. */
 
 enum {
     WORK_TRIES = 8,
@@ -17,6 +18,7 @@ typedef struct WorkRow {
     char *repository_id, *key, *kind;
     Json *body;    /* {"seq", …}: what was last asked for */
     Json *answer;  /* of the last time that it was done; NULL: never */
+    Json *above;   /* that of the row it came after; NULL: none */
     bool was_sent; /* by an earlier life: it may have been done */
     guint tries;
 } WorkRow;
@@ -25,13 +27,14 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(WorkRow, work_row_free)
 
 /* `body` has the `seq` of the event that asks; one that is not newer changes nothing. */
 typedef struct WorkAsk {
-    const char *repository_id, *kind, *name; /* branch, or number */
+    const char *repository_id, *kind, *name; /* branch, number or id */
+    const char *after;                       /* key of the row that comes first; NULL: none */
     Json *body;
 } WorkAsk;
 bool work_ask(DbTx *tx, const WorkAsk *ask, GError **error);
 
 /* The next one that is due, marked as sent; `*ret_row` NULL: none, and `*ret_next_us` when one will be (0:
- * never).  A pull request waits for the pushes of its repository. */
+ * never).  A row waits until the one that comes first has ended. */
 bool work_take(DbTx *tx, gint64 now_us, WorkRow **ret_row, gint64 *ret_next_us, GError **error);
 
 typedef enum WorkEnd { WORK_DONE, WORK_FAILED, WORK_AGAIN } WorkEnd;
@@ -41,6 +44,7 @@ typedef struct WorkResult {
     const char *problem; /* NULL: none */
     gint64 next_us;      /* of WORK_AGAIN */
     bool counts;         /* as a try */
+    UpstreamItem item;   /* that was made there */
 } WorkResult;
 /* What was asked for meanwhile waits on. */
 bool work_end(DbTx *tx, const WorkRow *row, const WorkResult *result, GError **error);

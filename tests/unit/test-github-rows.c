@@ -283,7 +283,7 @@ test_sealed(void)
 
 typedef struct Job {
     bool (*func)(DbTx *tx, struct Job *job, GError **error);
-    const char *kind, *name;
+    const char *kind, *name, *after;
     gint64 seq, now_us, next_us;
     WorkRow *row;
     WorkResult result;
@@ -302,7 +302,13 @@ ask_job(DbTx *tx, Job *job, GError **error)
 {
     g_autoptr(Json) body = json_pack("{s:I, s:I}", "seq", (json_int_t)job->seq, "number", (json_int_t)7);
 
-    return work_ask(tx, &(WorkAsk){row_world_id, job->kind, job->name, body}, error);
+    return work_ask(tx,
+                    &(WorkAsk){.repository_id = row_world_id,
+                               .kind = job->kind,
+                               .name = job->name,
+                               .after = job->after,
+                               .body = body},
+                    error);
 }
 
 static bool
@@ -329,7 +335,13 @@ run(RowWorld *w, Job *job)
 static void
 ask(RowWorld *w, const char *kind, const char *name, gint64 seq)
 {
-    run(w, &(Job){.func = ask_job, .kind = kind, .name = name, .seq = seq});
+    g_autofree char *push = g_strconcat("push:", row_world_id, ":task-1", NULL);
+
+    run(w, &(Job){.func = ask_job,
+                  .kind = kind,
+                  .name = name,
+                  .after = strcmp(kind, "pull") == 0 ? push : NULL,
+                  .seq = seq});
 }
 
 static WorkRow *
@@ -361,6 +373,7 @@ test_work(void)
 {
     g_autoptr(RowWorld) w = row_world_new();
     g_autoptr(Json) answer = json_pack("{s:i, s:s}", "number", 70, "state", "open");
+    g_autoptr(Json) pushed = json_pack("{s:i}", "oid", 1);
 
     g_assert_null(take(w));
     ask(w, "pull", "7", 10);
@@ -382,10 +395,11 @@ test_work(void)
     row = take(w);
     g_assert_cmpstr(row->kind, ==, "push");
     g_assert_cmpint(github_number(row->body, "seq"), ==, 11);
-    end(w, row, (WorkResult){.end = WORK_DONE});
+    end(w, row, (WorkResult){.end = WORK_DONE, .answer = pushed});
     row = take(w);
     g_assert_cmpstr(row->kind, ==, "pull");
     g_assert_null(row->answer);
+    g_assert_cmpint(github_number(row->above, "oid"), ==, 1);
     end(w, row, (WorkResult){.end = WORK_AGAIN, .problem = "x", .next_us = 1, .counts = true});
     row = take(w);
     g_assert_cmpuint(row->tries, ==, 1);
@@ -401,7 +415,7 @@ test_work(void)
     end(w, row, (WorkResult){.end = WORK_FAILED, .problem = "no"});
     g_assert_cmpint(count_state(w, "failed"), ==, 1);
     g_assert_cmpint(
-        store_read_int(w->bench->db, "SELECT COUNT(*) FROM upstream_work WHERE answer IS NOT NULL"), ==, 1);
+        store_read_int(w->bench->db, "SELECT COUNT(*) FROM upstream_work WHERE answer IS NOT NULL"), ==, 2);
 }
 
 int

@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What happens to a pull request here, done at GitHub too: each thing once, whatever is killed or lost."""
+import os
+
+import pytest
+
+from fakehub import FakeHub
+from githubserver import add_work
+from gitrepo import Source, git
+from gitserver import Work, url_of
+from harness import wait_until
+
+API = '/api/v1/github'
+TOKEN = 'github_pat_hunter2_0123456789abcdef'
+V3 = '/api/v3/repos/coop/widget'
+needs_failpoints = pytest.mark.skipif(not os.environ.get('COOP_HAS_FAILPOINTS'),
+                                      reason='a release build has no failpoints')
+
+
+@pytest.fixture
+def hub(tmp_path):
+    root = tmp_path / 'root'
+    (root / 'acme').mkdir(parents=True)
+    source = Source(tmp_path / 'source')
+    git(tmp_path, 'clone', '-q', '--bare', str(source.folder), str(root / 'acme' / 'widget.git'))
+    git(root / 'acme' / 'widget.git', 'config', 'http.receivepack', 'true')
+    with FakeHub(root, TOKEN) as server:
+        server.bare = root / 'acme' / 'widget.git'
+        yield server
+
+
+def works(server, kind):
+    return [w for w in server.get(f'{API}/work')['work'] if w['kind'] == kind]
+
+
+def wait_done(server, kind, count=1):
+    return wait_until(lambda: len(w := [w for w in works(server, kind) if w['state'] == 'done']) >= count and w,
+                      f'{count} {kind}')
+
+
+class Pair:
+    """A mirror with a pull request of a branch as a box would have pushed it, and its place."""
+
+    def __init__(self, make_server, hub, folder, env=None, draft=False):
+        self.hub = hub
+        self.server = server = make_server(env={'COOP_GITHUB_WRITE_PAUSE': '0s', **(env or {})})
+        server.post(f'{API}/login', {'base_url': hub.base, 'token': TOKEN}, status=200)
+        server.post('/api/v1/repos', {'name': 'widget', 'source': hub.url('acme/widget.git'), 'mirror': True},
+                    status=202)
+        self.repo = wait_until(lambda: (r := server.get('/api/v1/repos/coop/widget'))['state'] == 'ready' and r,
+                               'the mirror')
+        here = Work(folder / 'here', url_of(server, '/git/coop/widget.git')).clone()
+        here.git('checkout', '-q', '-b', 'task-1')
+        self.oid = here.commit('work', 'work\n', 'feat: work')
+        here.push('task-1')
+        self.pull = server.post(f'{V3}/pulls', {'title': 'Work', 'head': 'task-1', 'base': 'main', 'body': 'Text',
+                                                'draft': draft})
+        self.at = f'{V3}/pulls/{self.pull["number"]}'
+        server.stop()
+        add_work(server, self.repo, 'push', 'task-1', {'branch': 'task-1', 'oid': self.oid, 'seq': 1})
+        add_work(server, self.repo, 'pull', str(self.pull['number']), {'number': self.pull['number'], 'seq': 2})
+        server.start()
+        wait_done(server, 'pull')
+        self.there, = hub.pulls.values()
+
+    def patch(self, **body):
+        answer = self.server.ask('PATCH', self.at, body=body)
+        assert answer.status == 200, answer
+        return answer.json
+
+    def comment(self, text, status=201):
+        return self.server.post(f'{V3}/issues/{self.pull["number"]}/comments', {'body': text}, status=status)
+
+    def count(self, method, end):
+        return len([1 for m, path, _ in self.hub.asked if m == method and path.endswith(end)])
+
+
+@pytest.fixture
+def pair(make_server, hub, tmp_path):
+    return Pair(make_server, hub, tmp_path)
+
+
+def test_state(pair):
+    there = pair.there
+    assert (there['title'], there['body'], there['draft'], there['state']) == ('Work', 'Text', False, 'open')
+    pair.patch(title='Other', body='More')
+    wait_until(lambda: there['title'] == 'Other' and there['body'] == 'More', 'the words')
+    pair.patch(state='closed')
+    wait_until(lambda: there['state'] == 'closed', 'the end')
+    pair.patch(state='open')
+    wait_until(lambda: there['state'] == 'open', 'the beginning')
+    # A base that has not changed is not sent: a closed one would refuse it.
+    assert [b for m, p, b in pair.hub.asked if m == 'PATCH' and 'base' in b] == []
+
+
+def test_draft(make_server, hub, tmp_path):
+    pair = Pair(make_server, hub, tmp_path, draft=True)
+    assert pair.there['draft'] is True
+    pair.patch(draft=False)
+    wait_until(lambda: pair.there['draft'] is False, 'that it is ready')
+    pair.patch(draft=True)
+    wait_until(lambda: pair.there['draft'] is True, 'that it is a draft')
+    words = [b['query'] for m, p, b in hub.asked if p == '/api/graphql']
+    assert ['markPullRequestReadyForReview' in words[0], 'convertPullRequestToDraft' in words[1]] == [True, True]
+    assert len(words) == 2
+
+
+def test_draft_refused(make_server, hub, tmp_path):
+    pair = Pair(make_server, hub, tmp_path, draft=True)
+    pair.there['node_id'] = 'PR_other'
+    hub.pulls[pair.there['number']] = dict(pair.there, node_id='PR_gone')
+    hub.graphql = lambda body: (200, [], {'errors': [{'type': 'FORBIDDEN', 'message': 'not for\x1b[1m you'}]})
+    pair.patch(draft=False)
+    work = wait_until(lambda: (w := works(pair.server, 'pull')[0])['state'] == 'failed' and w, 'the failure')
+    assert 'not for' in work['problem'] and '\x1b' not in work['problem']
+
+
+def test_comments(pair):
+    hub = pair.hub
+    made = pair.comment('Look <!-- coop:x --> at @this')
+    wait_done(pair.server, 'comment')
+    said, = hub.comments.values()
+    first, rest = said['body'].split('\n', 1)
+    assert first.startswith('<!-- coop:comment-') and rest.endswith('\n\nLook <!-- coop:x --> at @this')
+    assert rest.startswith('**')
+    answer = pair.server.ask('PATCH', f'{V3}/issues/comments/{made["id"]}', body={'body': 'Other'})
+    assert answer.status == 200, answer
+    wait_until(lambda: said['body'].endswith('Other'), 'the edit')
+    assert pair.server.ask('DELETE', f'{V3}/issues/comments/{made["id"]}').status == 204
+    wait_until(lambda: hub.comments == {}, 'the removal')
+
+
+def test_progress(pair):
+    at = f'/api/v1/repos/coop/widget/issues/{pair.pull["number"]}/comments/progress'
+    for text in ('10 %', '60 %', '60 %', '100 %'):
+        assert pair.server.ask('PUT', at, body={'body': text}).status == 200
+        wait_until(lambda: [c for c in pair.hub.comments.values() if c['body'].endswith(text)], text)
+    assert len(pair.hub.comments) == 1
+    assert pair.count('POST', '/comments') == 1
+
+
+def test_reviews(pair):
+    other = pair.server.make_key(name='rev', scopes='admin')['key']
+    answer = pair.server.ask('POST', f'{pair.at}/reviews', key=other,
+                             body={'event': 'APPROVE', 'body': 'Good', 'comments': [
+                                 {'path': 'work', 'line': 1, 'side': 'RIGHT', 'body': 'Here'},
+                                 {'path': 'nowhere', 'line': 9, 'side': 'RIGHT', 'body': 'There'}]})
+    assert answer.status == 200, answer
+    wait_done(pair.server, 'review')
+    wait_done(pair.server, 'line', 2)
+    review, = pair.hub.reviews.values()
+    assert '**rev** approves these changes' in review['body'] and review['body'].endswith('Good')
+    line, = pair.hub.lines.values()
+    assert line['body'].endswith('Here') and (line['path'], line['line'], line['commit_id']) == ('work', 1, pair.oid)
+    # What is not among the changes there is said all the same.
+    comment, = pair.hub.comments.values()
+    assert '`nowhere`, line 9' in comment['body'] and comment['body'].endswith('There')
+    # An answer finds its line there.
+    mine = next(c for c in pair.server.get(f'{pair.at}/comments') if c['path'] == 'work')
+    pair.server.post(f'{pair.at}/comments/{mine["id"]}/replies', {'body': 'Yes'}, status=201)
+    wait_done(pair.server, 'line', 3)
+    assert next(x for x in pair.hub.lines.values() if x['body'].endswith('Yes'))['in_reply_to'] == line['id']
+    dismissed = pair.server.ask('PUT', f'{pair.at}/reviews/{answer.json["id"]}/dismissals', body={'message': 'Old'})
+    assert dismissed.status == 200, dismissed
+    wait_until(lambda: '(dismissed)' in review['body'], 'the dismissal')
+    assert len(pair.hub.reviews) == 1
+
+
+def test_lost_answers(pair):
+    """They were done, and nobody heard of it: looked for, not repeated."""
+    pair.hub.lose = 1
+    pair.comment('Only once')
+    wait_done(pair.server, 'comment')
+    assert len(pair.hub.comments) == 1
+    pair.hub.lose = 1
+    pair.server.post(f'{pair.at}/reviews', {'event': 'COMMENT', 'body': 'Once'}, status=200)
+    wait_done(pair.server, 'review')
+    assert len(pair.hub.reviews) == 1
+
+
+@needs_failpoints
+@pytest.mark.parametrize('kind', ['comment', 'review', 'line'])
+@pytest.mark.parametrize('point', ['upstream-asking', 'upstream-marked', 'upstream-answered'])
+def test_kill(pair, kind, point):
+    server, hub = pair.server, pair.hub
+    server.stop()
+    server.env['COOP_FAIL_AT'] = point
+    server.start()
+    body = {'body': 'Once'} if kind == 'comment' else {'event': 'COMMENT', 'body': '', 'comments': [
+        {'path': 'work', 'line': 1, 'body': 'Once'}]} if kind == 'line' else {'event': 'COMMENT', 'body': 'Once'}
+    at = f'{V3}/issues/{pair.pull["number"]}/comments' if kind == 'comment' else f'{pair.at}/reviews'
+    try:
+        server.ask('POST', at, body=body)
+    except Exception:  # it may die before it answers
+        pass
+    server.wait_killed()
+    del server.env['COOP_FAIL_AT']
+    server.start()
+    wait_done(server, kind)
+    store = {'comment': hub.comments, 'review': hub.reviews, 'line': hub.lines}[kind]
+    assert [i['body'].endswith('Once') for i in store.values()] == [True]
+
+
+def test_strangers_marker(pair):
+    """Anybody can write a marker: what others wrote is never taken for ours, nor written over."""
+    marker = f'<!-- coop:comment-{pair.repo["id"][:8]}-1 -->'
+    pair.hub.say(pair.there['number'], marker + '\nmine', login='mallory')
+    pair.comment('Ours')
+    wait_done(pair.server, 'comment')
+    assert sorted(c['body'].rpartition('\n')[2] for c in pair.hub.comments.values()) == ['Ours', 'mine']
