@@ -153,6 +153,18 @@ row_get(RowJob *job, const RowTable *table, const char *where, const DbValue *ar
     return json_incref(json_array_get(items, 0));
 }
 
+Json *
+row_all(RowJob *job, const RowTable *table, const char *where, const DbValue *args, size_t n_args,
+        GError **error)
+{
+    g_autoptr(GString) sql = g_string_new("SELECT ");
+    g_autoptr(Json) items = json_array();
+
+    append_columns(sql, table);
+    g_string_append_printf(sql, " FROM %s WHERE %s", table->from, where);
+    return collect(job, table, sql->str, args, n_args, items, error) ? g_steal_pointer(&items) : NULL;
+}
+
 bool
 row_ask_int(RowJob *job, const char *sql, const DbValue *args, size_t n_args, gint64 *ret_value,
             GError **error)

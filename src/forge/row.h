@@ -106,6 +106,9 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(RowWhere, row_where_clear)
 /* One row; ERR_NOT_FOUND when there is none. */
 Json *row_get(RowJob *job, const RowTable *table, const char *where, const DbValue *args, size_t n_args,
               GError **error);
+/* All of them, as an array; `where` goes to the end of the statement. */
+Json *row_all(RowJob *job, const RowTable *table, const char *where, const DbValue *args, size_t n_args,
+              GError **error);
 /* A page; `order` is behind ORDER BY. */
 Json *row_list(RowJob *job, const RowTable *table, const RowWhere *where, const char *order, ForgePage page,
                GError **error);

@@ -15,9 +15,11 @@
  *   preparing  room, branch, commit with the plan, draft pull request   -> working
  *   working    steps whose dependencies are done get an agent; one whose checks Coop saw pass is joined
  *              into the task's branch; a conflict goes back to an agent  -> reviewing
- *   reviewing  tester and reviewer, each in a clean box; changes asked for -> a fix, another round
- *                                                                        -> landing
- *   landing    ready; Coop's checks; merge queue                         -> done
+ *   reviewing  ready; tester and reviewer, each in a clean box; changes asked for -> a step that fixes them,
+ *              another round                                             -> landing
+ *   landing    Coop's checks; merge queue; what they find is such a step too -> done
+ *
+ * What has no repository is done when its steps are; a squad may end at an earlier rung.
  *
  * Failpoints: flow-planned, flow-branch, flow-commit, flow-pull, flow-agent, flow-proved, flow-joining,
  * flow-joined, flow-round, flow-ready, flow-merge, flow-done, flow-stop. */
@@ -31,3 +33,6 @@ void flow_wake(Flow *flow, const char *task_id);
 /* Asked by task.h; `done` when its boxes are gone and the row says so. */
 void flow_stop(Flow *flow, const char *task_id, const char *state /* cancelled, failed */, const char *reason,
                const char *actor, DbDone done, void *data);
+/* Inside the transaction that answers a question or retries: a task that is blocked or has failed goes on
+ * from where it was; one that is neither stays as it is.  The caller wakes it when that is on the disk. */
+bool flow_unblock(DbTx *tx, const char *task_id, const char *actor, GError **error);

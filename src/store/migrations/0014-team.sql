@@ -44,7 +44,8 @@ CREATE TABLE squad_members (
 
 -- number is the short name, which branches carry.  policy is the squad's config with what the request
 -- says, as it was when the task was made.  state: see team/task.h.  wake_us: nothing is tried before
--- that.  reply: whom to tell about progress (a chat's address), sealed.
+-- that.  ending: {state, reason, actor} while it is being stopped.  reply: whom to tell about progress (a
+-- chat's address), sealed.
 CREATE TABLE tasks (
     id TEXT NOT NULL PRIMARY KEY,
     number BIGINT NOT NULL UNIQUE,
@@ -70,6 +71,7 @@ CREATE TABLE tasks (
     round BIGINT NOT NULL DEFAULT 0,
     tries BIGINT NOT NULL DEFAULT 0,
     wake_us BIGINT NOT NULL DEFAULT 0,
+    ending TEXT,
     merge_id BIGINT,
     report TEXT,
     reply TEXT,
@@ -114,15 +116,19 @@ CREATE TABLE plan_voices (
     PRIMARY KEY (plan_id, phase, seat)
 );
 
--- A feature.  state: waiting, working, joining, done, failed, cancelled.  evidence: what Coop has seen of its
--- tests.
+-- A feature, or what a review, checks or a conflict asked for.  kind: work, fix, resolve.  state: waiting,
+-- working, joining, done, failed, cancelled.  conflict: the bundle of merge.h that has to be resolved, or
+-- NULL.  evidence: what Coop has seen of its tests.
 CREATE TABLE steps (
     id TEXT NOT NULL PRIMARY KEY,
     task_id TEXT NOT NULL REFERENCES tasks (id) ON DELETE CASCADE,
     plan_id TEXT NOT NULL,
     n BIGINT NOT NULL,
+    kind TEXT NOT NULL DEFAULT 'work',
     name TEXT NOT NULL,
     title TEXT NOT NULL,
+    feature TEXT,
+    details TEXT NOT NULL DEFAULT '',
     role TEXT NOT NULL,
     specialization TEXT,
     depends TEXT NOT NULL DEFAULT '[]',
@@ -138,6 +144,7 @@ CREATE TABLE steps (
     joins BIGINT NOT NULL DEFAULT 0,
     wake_us BIGINT NOT NULL DEFAULT 0,
     problem TEXT,
+    conflict TEXT,
     evidence TEXT,
     started_us BIGINT NOT NULL DEFAULT 0,
     ended_us BIGINT NOT NULL DEFAULT 0,
@@ -146,7 +153,8 @@ CREATE TABLE steps (
 
 -- One agent's piece of work: what the API calls an agent.  agent is its name, which models and logs
 -- see.  kind: work, fix, resolve, test, review.  state: see team/crew.h.  brief: what it was told beyond
--- the plan.  report: what it says itself.  result: what Coop has seen.
+-- the plan, {goal, feedback, bundle, checks: [{name, run}]}, where no checks mean the repository's own.
+-- git_branch is its branch, made of git_base where there is none.  report: what it says itself.  result: what Coop has seen.
 CREATE TABLE task_executions (
     id TEXT NOT NULL PRIMARY KEY,
     agent TEXT NOT NULL UNIQUE,
@@ -176,6 +184,7 @@ CREATE TABLE task_executions (
     git_base TEXT,
     pull_request_url TEXT,
     commit_history TEXT NOT NULL DEFAULT '[]',
+    review_id BIGINT,
     turns BIGINT NOT NULL DEFAULT 0,
     tools BIGINT NOT NULL DEFAULT 0,
     created_us BIGINT NOT NULL,
