@@ -192,7 +192,7 @@ detect_meson(Detect *d)
         return;
     check_plan_add(d->plan, true, "meson setup", "meson setup ../coop-build");
     check_plan_add(d->plan, false, "meson test", "meson test -C ../coop-build --print-errorlogs");
-    note(d, "meson.build", NULL);
+    note(d, "meson.build", "c");
 }
 
 /* A rule for it: "test:" or "test: all", no variable "test := x". */

@@ -55,6 +55,7 @@ def program():
             copy = pathlib.Path(folder, name)
             shutil.copy(pathlib.Path(PROGRAM).parent / name, copy)
             os.chmod(copy, 0o755)
+        shutil.copytree(pathlib.Path(PROGRAM).parent / 'git-hooks', pathlib.Path(folder, 'git-hooks'))
         yield pathlib.Path(folder, 'coop')
 
 

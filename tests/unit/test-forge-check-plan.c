@@ -208,7 +208,8 @@ test_detect(void)
         {"Cargo.toml", "[rust] cargo test=cargo test", "detected: Cargo.toml"},
         {"Cargo.toml|Cargo.lock", "[rust] cargo test=cargo test --locked", "detected: Cargo.toml"},
         {"meson.build=project('x', 'c')\n",
-         "[] !meson setup=meson setup ../coop-build meson test=meson test -C ../coop-build --print-errorlogs",
+         "[c] !meson setup=meson setup ../coop-build meson test=meson test -C ../coop-build "
+         "--print-errorlogs",
          "detected: meson.build"},
         {"meson.build=executable('x')\n", NULL, NULL},
         {"Makefile=all:\n\tcc x.c\ntest: all\n\t./x\n", "[] " BOTH("make test"), "detected: Makefile"},

@@ -281,8 +281,8 @@ drop(const char *folder)
 static void
 test_builtins(void)
 {
-    static const char *const names[] = {"agent",     "base",        "coder",    "go-1.21", "host",  "java",
-                                        "nodejs-18", "python-3.11", "reviewer", "rust",    "tester"};
+    static const char *const names[] = {"agent", "base",      "c",           "coder",    "go-1.21", "host",
+                                        "java",  "nodejs-18", "python-3.11", "reviewer", "rust",    "tester"};
     g_autoptr(Catalogue) c = catalogue_read(NULL);
 
     for (size_t i = 0; i < G_N_ELEMENTS(names); i++) {
@@ -328,7 +328,7 @@ test_catalogue(void)
     g_assert_nonnull(strstr(error->message, "bad.yaml:2:1"));
     g_clear_error(&error);
     g_assert_null(catalogue_find(c, "note", &error));
-    g_assert_nonnull(strstr(error->message, "there are bad, base, go-1.21"));
+    g_assert_nonnull(strstr(error->message, "there are agent, bad, base, c, coder"));
     g_assert_true(catalogue_is_current(c, folders));
     put(folder, "new.yaml", "from: base\n");
     g_assert_false(catalogue_is_current(c, folders));
