@@ -6,7 +6,8 @@
 /* What was said up to now, out of a request of any dialect. */
 typedef struct Talk {
     char *system;
-    char *last, *last_user, *last_tool; /* texts; "" for none */
+    char *asked; /* the first text of the user; "" for none, as the next */
+    char *last, *last_user, *last_tool;
     bool last_is_tool;
     guint turn; /* from 1: how often the model has spoken, and once more */
 } Talk;

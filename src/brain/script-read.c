@@ -39,6 +39,7 @@ conversation_free(void *data)
     g_clear_pointer(&c->role, g_pattern_spec_free);
     g_clear_pointer(&c->model, g_pattern_spec_free);
     g_clear_pointer(&c->system, g_regex_unref);
+    g_clear_pointer(&c->asked, g_regex_unref);
     g_clear_pointer(&c->match, g_regex_unref);
     g_free(c->last);
     g_free(c->model_name);
@@ -288,6 +289,8 @@ conversation_member(void *to, const char *name, const YamlNode *value, GError **
         return read_regex(value, &c->system, error);
     if (strcmp(name, "match") == 0)
         return read_regex(value, &c->match, error);
+    if (strcmp(name, "asked") == 0)
+        return read_regex(value, &c->asked, error);
     if (strcmp(name, "turn") == 0)
         return read_number(value, SCRIPT_TURNS_MAX, &c->first_turn, error);
     if (strcmp(name, "turns") == 0)

@@ -21,7 +21,7 @@ typedef struct ScriptTurn {
 
 typedef struct Conversation {
     GPatternSpec *role, *model; /* NULL: any; so are the next */
-    GRegex *system, *match;
+    GRegex *system, *match, *asked;
     char *last;
     char *model_name; /* `model` as it was written */
     guint64 first_turn;

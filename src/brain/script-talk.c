@@ -73,6 +73,8 @@ hear(Talk *talk, Speaker speaker, const GString *said)
     }
     if (speaker == SPEAKER_MODEL)
         return;
+    if (speaker == SPEAKER_USER && *talk->asked == '\0')
+        replace(&talk->asked, said);
     replace(&talk->last, said);
     replace(speaker == SPEAKER_TOOL ? &talk->last_tool : &talk->last_user, said);
     talk->last_is_tool = speaker == SPEAKER_TOOL;
@@ -108,6 +110,7 @@ talk_init(Talk *talk, RouteKind kind, Json *body)
     Json *input = json_object_get(body, "input");
 
     *talk = (Talk){.system = g_strdup(""),
+                   .asked = g_strdup(""),
                    .last = g_strdup(""),
                    .last_user = g_strdup(""),
                    .last_tool = g_strdup(""),
@@ -131,6 +134,7 @@ void
 talk_clear(Talk *talk)
 {
     g_free(talk->system);
+    g_free(talk->asked);
     g_free(talk->last);
     g_free(talk->last_user);
     g_free(talk->last_tool);

@@ -148,6 +148,8 @@ fits(const Conversation *c, const ScriptCall *call, const Talk *talk, GMatchInfo
         return false;
     if (c->system != NULL && !g_regex_match(c->system, talk->system, 0, NULL))
         return false;
+    if (c->asked != NULL && !g_regex_match(c->asked, talk->asked, 0, NULL))
+        return false;
     return c->match == NULL || g_regex_match(c->match, talk->last, 0, ret_match);
 }
 

@@ -13,6 +13,7 @@
  *       model: "gpt-*"            the model asked for            the first conversation whose
  *       system: "tests"           a regex in the system prompt   conditions hold and that has
  *       match: "(?i)hello (\\w+)" a regex in the last message    the turn answers)
+ *       asked: "(?i)factorial"    a regex in the first message of the user
  *       last: user                or tool: whose message that is
  *       turn: 2                   the first of `turns` answers this turn; else 1
  *       turns:                    answers, by how often the model has spoken before

@@ -17,6 +17,9 @@ static const char script[] = "conversations:\n"
                              "        tools: [{name: add, arguments: '{\"a\": \"{{match.1}}\", \"b\": 2}'}]\n"
                              "        usage: {input: 50, output: 9, cached: 20}\n"
                              "        chunk: 3\n"
+                             "  - asked: \"^subtract\"\n"
+                             "    turn: 2\n"
+                             "    turns: [{text: \"No more than that: {{last}}\"}]\n"
                              "  - last: tool\n"
                              "    turn: 2\n"
                              "    turns: [{text: \"It is {{last_tool}}, {{agent}}.\"}]\n"
@@ -88,6 +91,12 @@ test_chat(void)
                                  "{\"role\":\"tool\",\"tool_call_id\":\"a\",\"content\":\"3\"}]}",
                                  200);
     g_assert_cmpstr(at(second, "choices/0/message/content"), ==, "It is 3, coder-1.");
+    g_autoptr(Json) other = ask(&g, GATE_CHAT,
+                                "{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"subtract\"},"
+                                "{\"role\":\"assistant\",\"content\":\"yes?\"},"
+                                "{\"role\":\"user\",\"content\":\"add 1 and\"}]}",
+                                200);
+    g_assert_cmpstr(at(other, "choices/0/message/content"), ==, "No more than that: add 1 and");
     g_autoptr(Json)
         echo = ask(&g, GATE_CHAT,
                    "{\"model\":\"echo\",\"messages\":[{\"role\":\"system\",\"content\":\"be kind\"},"
