@@ -220,7 +220,7 @@ begin(Question *q, const MindAsk *ask, GError **error)
     g_autoptr(Json) providers = door_models_providers(door_service_models(m->door));
 
     if (g_hash_table_size(m->questions) >= MIND_AT_ONCE)
-        return err_set(error, ERR_LIMIT, "%d questions are under way", MIND_AT_ONCE);
+        return err_set(error, ERR_UNAVAILABLE, "%d questions are under way", MIND_AT_ONCE);
     if (strlen(ask->prompt) > MIND_PROMPT_MAX ||
         (ask->system != NULL && strlen(ask->system) > MIND_PROMPT_MAX))
         return err_set(error, ERR_INVALID, "a question is longer than %d bytes", MIND_PROMPT_MAX);

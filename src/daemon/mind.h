@@ -11,7 +11,7 @@
 typedef struct ServeMind ServeMind;
 
 enum {
-    MIND_BOXES_MAX = 64,
+    MIND_BOXES_MAX = 128,
     MIND_DOOR_MS = 3000, /* how long a question waits for a door that is away */
 };
 

@@ -9,7 +9,7 @@
 enum {
     MIND_PROMPT_MAX = 512 * 1024, /* bytes, of system and prompt each */
     MIND_ANSWER_MAX = 256 * 1024,
-    MIND_AT_ONCE = 16, /* questions under way; beyond: ERR_LIMIT */
+    MIND_AT_ONCE = 32, /* questions under way; beyond: ERR_UNAVAILABLE */
 };
 
 typedef struct MindAsk {

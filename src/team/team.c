@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/err.h"
+#include "team/plan-private.h"
 #include "team/squad-private.h"
 
 enum {
@@ -131,6 +132,7 @@ team_free(Team *team)
     if (team == NULL)
         return;
     g_clear_pointer(&team->flow, flow_free);
+    plan_end_all(team);
     g_clear_pointer(&team->crew, crew_free);
     g_clear_pointer(&team->rooms, rooms_free);
     team_unref(team);

@@ -281,7 +281,7 @@ test_cancel_and_many(void)
     for (guint i = 0; i < MIND_AT_ONCE; i++)
         ids[i] = w->face.ask(w->face.ctx, &q, on_answer, &all[i]);
     ask(w, &q, &more);
-    g_assert_error(more.error, ERR_DOMAIN, ERR_LIMIT);
+    g_assert_error(more.error, ERR_DOMAIN, ERR_UNAVAILABLE);
     for (guint i = 1; i < MIND_AT_ONCE; i++)
         w->face.cancel(w->face.ctx, ids[i]);
     q = question("script", "good");

@@ -83,8 +83,8 @@ CREATE TABLE tasks (
 CREATE INDEX tasks_by_state ON tasks (state, number);
 CREATE INDEX tasks_by_squad ON tasks (squad_id, number);
 
--- producer: brain, council, person.  state: asked, draft, approved, replaced, failed.  body: team/plan.h.
--- council: how it came about (opinions, rankings, dissent), or NULL.
+-- producer: brain, council, person; one that began as a council's and fell back is a brain's.  state: asked,
+-- draft, approved, replaced, failed.  body: team/plan.h.  council: how it came about (team/council.h), or NULL.
 CREATE TABLE plans (
     id TEXT NOT NULL PRIMARY KEY,
     task_id TEXT NOT NULL REFERENCES tasks (id) ON DELETE CASCADE,
@@ -100,7 +100,9 @@ CREATE TABLE plans (
     UNIQUE (task_id, version)
 );
 
--- One answer of a council's member.  phase: opinion, ranking, synthesis, repair.
+-- One answer.  phase: brain, brain-repair; of a council opinion, ranking, synthesis, repair.  seat: from 1; 0 is the
+-- one brain, or the chairman.  state: answered, malformed, silent.  text: what was said.  body: what was read of
+-- it (a plan; {plan, dissent}; the seats in their order, best first), else NULL.
 CREATE TABLE plan_voices (
     plan_id TEXT NOT NULL REFERENCES plans (id) ON DELETE CASCADE,
     phase TEXT NOT NULL,
@@ -108,7 +110,7 @@ CREATE TABLE plan_voices (
     model TEXT NOT NULL,
     state TEXT NOT NULL,
     text TEXT,
-    ranking TEXT,
+    body TEXT,
     problem TEXT,
     input_tokens BIGINT NOT NULL DEFAULT 0,
     output_tokens BIGINT NOT NULL DEFAULT 0,
