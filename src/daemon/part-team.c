@@ -19,6 +19,17 @@ limits_of(const ConfigTeam *t)
     };
 }
 
+/* Nothing, without a door. */
+static Mind
+make_mind(Server *s)
+{
+    DoorService *door = s->boxes != NULL ? boxes_door(s->boxes) : NULL;
+    g_autofree char *run = g_build_filename(s->config->home, "run", NULL);
+
+    s->mind = door != NULL ? serve_mind_new(s->loop, door, run) : NULL;
+    return s->mind != NULL ? serve_mind_face(s->mind) : (Mind){0};
+}
+
 static void
 make_team(Server *s)
 {
@@ -34,6 +45,7 @@ make_team(Server *s)
                                    .forge = s->forge,
                                    .checks = s->checks,
                                    .landings = s->landings,
+                                   .mind = make_mind(s),
                                    .home = s->config->home,
                                    .address = s->address,
                                    .default_provider = provider,
@@ -63,6 +75,7 @@ static void
 stop_team(Server *s)
 {
     team_free(s->team);
+    serve_mind_free(s->mind);
 }
 
 const ServePart part_team = {.make = make_team, .load = load_team, .start = start_team, .stop = stop_team};

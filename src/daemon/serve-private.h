@@ -5,6 +5,7 @@
 #include "api/api.h"
 #include "daemon/boxes.h"
 #include "daemon/forge.h"
+#include "daemon/mind.h"
 #include "daemon/serve.h"
 #include "daemon/templates.h"
 #include "http/server.h"
@@ -29,7 +30,8 @@ typedef struct Server {
     Checks *checks;            /* NULL: none */
     Landings *landings;        /* NULL: none */
     ServeHooks hooks;
-    Github *github; /* NULL: none */
+    Github *github;  /* NULL: none */
+    ServeMind *mind; /* NULL: nobody can be asked */
     Team *team;
     Api *api;
     HttpServer *http;
