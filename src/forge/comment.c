@@ -116,10 +116,9 @@ run_put(RowJob *job, const void *data, Json **ret_value, GError **error)
     return comment_put_row(job, data, ret_value, error);
 }
 
-static bool
-run_edit(RowJob *job, const void *data, Json **ret_value, GError **error)
+bool
+comment_edit_row(RowJob *job, const CommentEdit *edit, Json **ret_value, GError **error)
 {
-    const CommentEdit *edit = data;
     g_autoptr(Json) comment = comment_load(job, edit->id, error);
 
     if (comment == NULL)
@@ -133,6 +132,12 @@ run_edit(RowJob *job, const void *data, Json **ret_value, GError **error)
         return false;
     *ret_value = comment_load(job, edit->id, error);
     return *ret_value != NULL && tell(job, "comment.changed", edit->actor, *ret_value, "edited", error);
+}
+
+static bool
+run_edit(RowJob *job, const void *data, Json **ret_value, GError **error)
+{
+    return comment_edit_row(job, data, ret_value, error);
 }
 
 static bool

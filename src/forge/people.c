@@ -132,6 +132,8 @@ login_of(People *people, const char *actor, GError **error)
         return login_of_key(people, actor + strlen("key:"), error);
     if (g_str_has_prefix(actor, "agent:"))
         return login_of_agent(people, actor + strlen("agent:"), error);
+    if (g_str_has_prefix(actor, "github:"))
+        return g_strconcat(actor + strlen("github:"), "@github", NULL);
     if (strcmp(actor, "coop") == 0)
         return g_strconcat(actor, bot_suffix, NULL);
     return dup_slug(actor);

@@ -3,13 +3,14 @@
 #include "store/db.h"
 #include "json/json.h"
 
-/* Actors ("local", "coop", "key:ID", "agent:ID") as the users that faces show:
+/* Actors ("local", "coop", "key:ID", "agent:ID", "github:LOGIN") as the users that faces show:
  *
  *     {"actor": "key:…", "login": "ci-robot", "id": 81234, "type": "User" | "Bot"}
  *
  * The login is the name of the key or of the agent's identity, in lower-case letters, digits and "-";
  * agents carry "[bot]" behind it.  Where the name had to be changed, or an older key has the same, a
- * part of the id follows.  The number is made of the actor, so that it outlives the key. */
+ * part of the id follows.  People of another place are shown as "LOGIN@github".  The number is made of the
+ * actor, so that it outlives the key. */
 typedef struct People People;
 
 /* Within one job.  Whoever was looked up is kept. */

@@ -41,10 +41,10 @@ line_comment_load(RowJob *job, gint64 id, const char *actor, GError **error)
                    DB_ARGS(db_int(id), db_text(job->repository_id), db_text(actor)), error);
 }
 
-static bool
-path_is_plain(const char *path)
+bool
+line_path_is_plain(const char *path)
 {
-    if (path[0] == '/')
+    if (path[0] == '/' || path[0] == '\0' || g_utf8_strlen(path, -1) > REVIEW_PATH_MAX)
         return false;
     for (const char *p = path; *p != '\0'; p += g_utf8_skip[(guchar)*p]) {
         if (g_unichar_iscntrl(g_utf8_get_char(p)))
@@ -62,7 +62,7 @@ check_line(const Line *line, GError **error)
         !row_check_text("the path", line->path, REVIEW_PATH_MAX, ROW_TEXT_NEEDED, error) ||
         !row_check_word("the side", line->side, sides, error))
         return false;
-    if (!path_is_plain(line->path))
+    if (!line_path_is_plain(line->path))
         return err_set(error, ERR_INVALID, "the path is not one of a repository");
     if (line->line < 1 || line->line > REVIEW_LINE_MAX)
         return err_set(error, ERR_INVALID, "the line must be from 1 to %d", REVIEW_LINE_MAX);
@@ -142,10 +142,9 @@ take_place(RowJob *job, const LineSpec *spec, Json **ret_first, Line *line, GErr
     return true;
 }
 
-static bool
-run_add(RowJob *job, const void *data, Json **ret_value, GError **error)
+bool
+line_comment_add_row(RowJob *job, const LineSpec *spec, Json **ret_value, GError **error)
 {
-    const LineSpec *spec = data;
     Line line = {.body = spec->body,
                  .path = spec->path,
                  .side = spec->side != NULL ? spec->side : "RIGHT",
@@ -168,6 +167,12 @@ run_add(RowJob *job, const void *data, Json **ret_value, GError **error)
                         json_pack("{s:I, s:I, s:s}", "review_id", (json_int_t)review_id, "line_comment_id",
                                   (json_int_t)id, "action", "commented"),
                         error);
+}
+
+static bool
+run_add(RowJob *job, const void *data, Json **ret_value, GError **error)
+{
+    return line_comment_add_row(job, data, ret_value, error);
 }
 
 /* ---- changing ---- */
@@ -234,11 +239,10 @@ check_author(const LineChange *change, const Json *line, GError **error)
            err_set(error, ERR_DENIED, "the comment is another's");
 }
 
-static bool
-run_change(RowJob *job, const void *data, Json **ret_value, GError **error)
+bool
+line_comment_change_row(RowJob *job, const LineChange *change, Json **ret_value, GError **error)
 {
     static const char *const actions[] = {"edited", "deleted", "resolved", "unresolved"};
-    const LineChange *change = data;
     g_autoptr(Json) line = line_comment_load(job, change->id, change->actor, error);
     g_autoptr(Json) pull = line != NULL ? thread_load(job, row_int(line, "number"), "pull", error) : NULL;
 
@@ -254,6 +258,12 @@ run_change(RowJob *job, const void *data, Json **ret_value, GError **error)
         job, "review.changed", change->actor, pull,
         json_pack("{s:I, s:s}", "line_comment_id", (json_int_t)change->id, "action", actions[change->act]),
         error);
+}
+
+static bool
+run_change(RowJob *job, const void *data, Json **ret_value, GError **error)
+{
+    return line_comment_change_row(job, data, ret_value, error);
 }
 
 static bool

@@ -24,6 +24,14 @@ bool review_insert(RowJob *job, const Json *pull, const ReviewNew *new, gint64 *
 bool review_tell(RowJob *job, const Json *pull, gint64 review_id, const char *actor, ReviewVerdict verdict,
                  GError **error);
 
+/* review_create(), review_change() and the two of lines inside a job. */
+bool review_create_row(RowJob *job, const ReviewSpec *spec, Json **ret_value, GError **error);
+bool review_change_row(RowJob *job, const ReviewChange *change, Json **ret_value, GError **error);
+bool line_comment_add_row(RowJob *job, const LineSpec *spec, Json **ret_value, GError **error);
+bool line_comment_change_row(RowJob *job, const LineChange *change, Json **ret_value, GError **error);
+/* One that a line may be in. */
+bool line_path_is_plain(const char *path);
+
 /* Lines given with a review: see ReviewSpec. */
 bool review_add_lines(RowJob *job, const Json *pull, gint64 review_id, const char *actor, Json *lines,
                       const char *commit_oid, GError **error);

@@ -42,11 +42,12 @@ static void
 count_states(GHashTable *last, guint *ret_approvals, guint *ret_refusals)
 {
     GHashTableIter iter;
-    gpointer state;
+    gpointer author, state;
 
+    /* Who may approve in another place was not decided here. */
     g_hash_table_iter_init(&iter, last);
-    while (g_hash_table_iter_next(&iter, NULL, &state)) {
-        *ret_approvals += strcmp(state, states[REVIEW_APPROVE]) == 0;
+    while (g_hash_table_iter_next(&iter, &author, &state)) {
+        *ret_approvals += strcmp(state, states[REVIEW_APPROVE]) == 0 && !g_str_has_prefix(author, "github:");
         *ret_refusals += strcmp(state, states[REVIEW_REFUSE]) == 0;
     }
 }
@@ -164,10 +165,9 @@ check_pending(RowJob *job, const Json *pull, const char *actor, GError **error)
            (pending == 0 || err_set(error, ERR_CONFLICT, "a review of yours is pending already"));
 }
 
-static bool
-run_create(RowJob *job, const void *data, Json **ret_value, GError **error)
+bool
+review_create_row(RowJob *job, const ReviewSpec *spec, Json **ret_value, GError **error)
 {
-    const ReviewSpec *spec = data;
     g_autoptr(Json) pull = thread_load(job, spec->number, "pull", error);
     const char *commit = pull != NULL ? review_commit(pull, spec->commit_oid, error) : NULL;
     ReviewNew new = {spec->actor, spec->verdict, spec->body, commit};
@@ -182,6 +182,12 @@ run_create(RowJob *job, const void *data, Json **ret_value, GError **error)
     *ret_value = review_load(job, spec->number, id, spec->actor, error);
     return *ret_value != NULL &&
            (spec->verdict == REVIEW_PENDING || review_tell(job, pull, id, spec->actor, spec->verdict, error));
+}
+
+static bool
+run_create(RowJob *job, const void *data, Json **ret_value, GError **error)
+{
+    return review_create_row(job, data, ret_value, error);
 }
 
 /* ---- changing ---- */
@@ -256,10 +262,9 @@ check_act(const ReviewChange *change, const Json *review, GError **error)
            err_set(error, ERR_CONFLICT, "the review was submitted already");
 }
 
-static bool
-run_change(RowJob *job, const void *data, Json **ret_value, GError **error)
+bool
+review_change_row(RowJob *job, const ReviewChange *change, Json **ret_value, GError **error)
 {
-    const ReviewChange *change = data;
     g_autoptr(Json) pull = thread_load(job, change->number, "pull", error);
     g_autoptr(Json) review = pull != NULL ? review_load(job, change->number, change->id, change->actor, error)
                                           : NULL;
@@ -276,6 +281,12 @@ run_change(RowJob *job, const void *data, Json **ret_value, GError **error)
         return false;
     *ret_value = review_load(job, change->number, change->id, change->actor, error);
     return *ret_value != NULL;
+}
+
+static bool
+run_change(RowJob *job, const void *data, Json **ret_value, GError **error)
+{
+    return review_change_row(job, data, ret_value, error);
 }
 
 static bool

@@ -9,6 +9,7 @@
 Json *comment_load(RowJob *job, gint64 id, GError **error);
 /* comment_put() inside a job. */
 bool comment_put_row(RowJob *job, const CommentSpec *spec, Json **ret_value, GError **error);
+bool comment_edit_row(RowJob *job, const CommentEdit *edit, Json **ret_value, GError **error);
 
 extern const RowTable thread_table; /* alias t; without labels */
 

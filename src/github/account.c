@@ -299,3 +299,11 @@ github_accounts_verify(const GithubAccounts *accounts, const char *signature, co
     }
     return whose;
 }
+
+const char *
+github_accounts_login(const GithubAccounts *accounts, const char *base_url)
+{
+    const Account *account = account_find(accounts, base_url);
+
+    return account != NULL ? account->login : "";
+}

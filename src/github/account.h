@@ -71,4 +71,6 @@ char *github_accounts_credentials(GithubAccounts *accounts, const char *git_url)
  * nobody's. */
 const char *
 github_accounts_verify(const GithubAccounts *accounts, const char *signature, const void *body, size_t n);
+/* Who we are there; "": nobody has asked yet, or there is no account. */
+const char *github_accounts_login(const GithubAccounts *accounts, const char *base_url);
 bool github_accounts_take_hooks(const GithubAccounts *accounts); /* whether anybody has a secret */

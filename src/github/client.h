@@ -103,8 +103,9 @@ typedef struct GithubRequest {
 void github_call(GithubClient *client, const GithubRequest *request, GithubFunc done, void *data);
 
 /* Every page of a list, one after the other, at most `pages` (0: GITHUB_PAGES_MAX).  `each` says
- * whether it wants more.  `done` gets the last answer; its `next` is not NULL when some were left. */
-typedef bool (*GithubPageFunc)(Json *page, void *data);
+ * whether it wants more; what it gets is one answer.  `done` gets the last answer; its `next` is not NULL
+ * when some were left. */
+typedef bool (*GithubPageFunc)(const GithubAnswer *page, void *data);
 void github_pages(GithubClient *client, const char *path, guint pages, GithubPageFunc each, GithubFunc done,
                   void *data);
 

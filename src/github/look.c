@@ -15,6 +15,12 @@ look_marker(const char *name)
 }
 
 bool
+look_is_marked(const char *text)
+{
+    return text != NULL && g_str_has_prefix(text, marker_start);
+}
+
+bool
 look_same_text(const char *a, const char *b)
 {
     a = a != NULL ? a : "";

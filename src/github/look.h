@@ -18,5 +18,7 @@ bool look_is_ref(const Json *item, const Json *body);
 
 /* "<!-- coop:NAME -->", which nobody sees. */
 char *look_marker(const char *name);
+/* It begins with one. */
+bool look_is_marked(const char *text);
 /* Alike but for ends of lines and blanks at the end, which GitHub changes. */
 bool look_same_text(const char *a, const char *b);

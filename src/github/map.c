@@ -97,6 +97,9 @@ actor_of(const Json *payload, const Json *object)
     const char *login = github_text(json_object_get(payload, "sender"), "login");
 
     if (login == NULL)
+        login = github_text(json_object_get(object, "merged_by"), "login");
+    /* Who opened a pull request need not be who has changed it. */
+    if (login == NULL && object != json_object_get(payload, "pull_request"))
         login = github_text(json_object_get(object, "user"), "login");
     g_autofree char *clean = github_clean(login != NULL ? login : "ghost", 100);
 

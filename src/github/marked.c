@@ -27,9 +27,10 @@ put_free(Put *p)
 
 /* Anybody can write a marker: it counts in what we wrote. */
 static bool
-on_page(Json *page, void *data)
+on_page(const GithubAnswer *answer, void *data)
 {
     Put *p = data;
+    const Json *page = answer->json;
 
     for (size_t i = 0; i < json_array_size(page); i++) {
         Json *item = json_array_get(page, i);

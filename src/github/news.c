@@ -7,7 +7,9 @@
 #include "base/err.h"
 #include "base/failpoint.h"
 #include "base/log.h"
+#include "forge/arrival.h"
 #include "forge/repo.h"
+#include "github/arrive.h"
 #include "github/map.h"
 #include "github/text.h"
 #include "github/work.h"
@@ -15,12 +17,15 @@
 
 /* One thing that was told of. */
 typedef struct Take {
-    Db *db;
+    Forge *forge;
     char *base_url, *name, *guid; /* NULL guid: of a poll */
     Repo *repo;                   /* NULL: nobody's */
     char *repository_id, *full_name;
     GithubMapped mapped;
-    bool has_event, is_push;
+    bool has_event, is_push, is_quiet;
+    char *action, *login;
+    Json *object; /* what may come as rows; NULL: nothing */
+    GithubArrived arrived;
     GithubTaken taken;
     GithubNewsFunc done;
     void *data;
@@ -36,6 +41,9 @@ take_free(gpointer data)
     g_free(t->guid);
     g_free(t->repository_id);
     g_free(t->full_name);
+    g_free(t->action);
+    g_free(t->login);
+    json_decref(t->object);
     g_clear_pointer(&t->repo, repo_unref);
     github_mapped_clear(&t->mapped);
     g_free(t);
@@ -106,11 +114,12 @@ static bool
 write_event(DbTx *tx, Take *t, GError **error)
 {
     Json *data = t->mapped.data;
-    gint64 number = 0;
+    g_autoptr(WorkRow) row = NULL;
 
-    if (t->mapped.number > 0 &&
-        !work_find_pull(tx, t->repository_id, t->mapped.number, t->mapped.kind, &number, error))
+    if (t->mapped.number > 0 && !work_find_pull(tx, t->repository_id, t->mapped.number, &row, error))
         return false;
+    gint64 number = row != NULL ? github_number(row->body, "number") : 0;
+
     json_object_set_new(data, "repository", json_string(t->full_name));
     json_object_set_new(data, "repository_id", json_string(t->repository_id));
     /* Not "number": whoever follows those of our own forge would look for its rows. */
@@ -123,23 +132,64 @@ write_event(DbTx *tx, Take *t, GError **error)
 }
 
 static bool
+arrive(DbTx *tx, Take *t, GError **error)
+{
+    GithubArrive a = {.repository_id = t->repository_id,
+                      .name = t->name,
+                      .action = t->action,
+                      .actor = t->mapped.actor,
+                      .login = t->login,
+                      .object = t->object,
+                      .upstream_number = t->mapped.number};
+
+    return t->object == NULL || github_arrive(tx, &a, &t->arrived, error);
+}
+
+/* Rows tell of themselves. */
+static bool
+tell(DbTx *tx, Take *t, GError **error)
+{
+    g_autofree char *seen = g_strconcat(t->base_url, " ", t->mapped.seen, NULL);
+    bool is_new = true;
+
+    if (!t->has_event || t->arrived.is_part || t->arrived.has_changed || t->is_quiet) {
+        t->taken = t->arrived.is_part && !t->arrived.has_changed ? GITHUB_TAKEN_BEFORE : t->taken;
+        return true;
+    }
+    if (!note_once(tx, seen, t->name, &is_new, error))
+        return false;
+    t->taken = is_new ? t->taken : GITHUB_TAKEN_BEFORE;
+    return !is_new || write_event(tx, t, error);
+}
+
+static bool
 take_work(DbTx *tx, void *data, GError **error)
 {
     Take *t = data;
     g_autofree char *guid = g_strconcat(t->base_url, " ", t->guid, NULL);
-    g_autofree char *seen = t->has_event ? g_strconcat(t->base_url, " ", t->mapped.seen, NULL) : NULL;
     bool is_new = true;
 
     if (t->guid != NULL && (!forget_old(tx, error) || !note_once(tx, guid, t->name, &is_new, error)))
         return false;
-    if (is_new && t->has_event && !note_once(tx, seen, t->name, &is_new, error))
+    if (!is_new) {
+        t->taken = GITHUB_TAKEN_BEFORE;
+        return true;
+    }
+    if (!arrive(tx, t, error) || !tell(tx, t, error))
         return false;
-    t->taken = is_new ? t->taken : GITHUB_TAKEN_BEFORE;
     FAILPOINT("github-news");
-    return !is_new || !t->has_event || write_event(tx, t, error);
+    return true;
 }
 
 /* ---- on the loop ---- */
+
+static Json *
+copy_object(const GithubNews *news)
+{
+    const char *member = github_arrive_member(news->name);
+
+    return member != NULL ? json_deep_copy(json_object_get(news->payload, member)) : NULL;
+}
 
 /* Another one under way brings it too, or the next. */
 static void
@@ -156,7 +206,10 @@ on_taken(void *data, const GError *error)
 {
     Take *t = data;
 
-    if (error == NULL && t->is_push && t->taken == GITHUB_TAKEN)
+    if (error == NULL && t->arrived.has_changed)
+        arrival_settle(t->forge, t->repo);
+    if (error == NULL &&
+        ((t->is_push && t->taken == GITHUB_TAKEN) || (t->arrived.is_merged && t->arrived.has_changed)))
         fetch(t->repo);
     if (t->done != NULL)
         t->done(t->taken, error, t->data);
@@ -169,7 +222,9 @@ github_news_take(GithubAccounts *accounts, Forge *forge, Db *db, const GithubNew
     Repo *repo = find_repo(accounts, forge, news);
     Take *t = g_new0(Take, 1);
 
-    *t = (Take){.db = db,
+    *t = (Take){.forge = forge,
+                .is_quiet = news->is_quiet,
+                .login = g_strdup(github_accounts_login(accounts, news->base_url)),
                 .base_url = g_strdup(news->base_url),
                 .name = g_strdup(news->name),
                 .guid = g_strdup(news->guid),
@@ -184,6 +239,8 @@ github_news_take(GithubAccounts *accounts, Forge *forge, Db *db, const GithubNew
         t->full_name = g_strconcat(info.owner, "/", info.name, NULL);
         t->has_event = github_map(news->name, news->payload, &t->mapped);
         t->is_push = strcmp(news->name, "push") == 0;
+        t->action = g_strdup(github_text(news->payload, "action"));
+        t->object = t->has_event && t->mapped.number > 0 ? copy_object(news) : NULL;
     }
     t->taken = t->has_event || t->is_push ? GITHUB_TAKEN : GITHUB_NOT_OURS;
     db_write(db, take_work, on_taken, t, take_free);

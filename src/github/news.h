@@ -5,7 +5,8 @@
 
 /* What is told of there becomes events here, each once, whether a webhook or a poll tells first:
  * the same kinds as our own forge's, with "source": "github" in their data and the actor
- * "github:login".  They tell, and change no row of ours. */
+ * "github:login".  What is told of a pull request that was opened from here becomes rows instead (arrive.h),
+ * whose own events have that actor. */
 
 enum {
     GITHUB_HOOK_BODY_MAX = 4 << 20,
@@ -18,6 +19,7 @@ typedef struct GithubNews {
     const char *name;    /* of the event there: "pull_request" */
     const char *guid;    /* of the delivery; NULL: a poll found it */
     const Json *payload; /* with `repository`; borrowed */
+    bool is_quiet;       /* rows only: it is no news */
 } GithubNews;
 
 typedef enum GithubTaken {

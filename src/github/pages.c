@@ -22,7 +22,7 @@ static void
 on_page(const GithubAnswer *answer, const GError *error, void *data)
 {
     Pages *p = data;
-    bool more = error == NULL && p->each(answer->json, p->data) && --p->left > 0 && answer->next != NULL;
+    bool more = error == NULL && p->each(answer, p->data) && --p->left > 0 && answer->next != NULL;
 
     if (more) {
         ask(p, answer->next);

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "github/arrive.h"
 #include "github/calls.h"
 #include "github/news.h"
 #include "github/text.h"
@@ -43,21 +44,23 @@ poll_end(Poll *p)
 /* ---- telling ---- */
 
 static void
-tell(const Poll *p, const char *name, const char *action, const char *member, Json *object)
+tell(const Poll *p, const char *name, const char *action, const char *member, Json *object, bool is_quiet)
 {
     g_autoptr(Json) payload = json_pack("{s:s, s:{s:s}, s:O}", "action", action, "repository", "full_name",
                                         p->full_name, "pull_request", p->pull);
 
     json_object_set(payload, member, object);
     github_news_take(p->upstream->spec.accounts, p->upstream->spec.forge, p->upstream->spec.db,
-                     &(GithubNews){p->base_url, name, NULL, payload}, NULL, NULL);
+                     &(GithubNews){p->base_url, name, NULL, payload, is_quiet}, NULL, NULL);
 }
 
+/* Its end is told of; all else that it has become is only taken over. */
 static void
 tell_state(const Poll *p)
 {
-    if (g_strcmp0(github_text(p->pull, "state"), "closed") == 0)
-        tell(p, "pull_request", "closed", "pull_request", p->pull);
+    bool is_closed = g_strcmp0(github_text(p->pull, "state"), "closed") == 0;
+
+    tell(p, "pull_request", is_closed ? "closed" : "polled", "pull_request", p->pull, !is_closed);
 }
 
 /* What was told of is forgotten after a while, so what is older is not told of. */
@@ -77,43 +80,29 @@ is_young(const Json *object)
 
 /* Lists of a pull request and what an item of one is called. */
 typedef struct PartRow {
-    void (*ask)(const GithubAsk *ask, const Poll *p);
+    const char *path;   /* below the repository; %d is its number */
     const char *member; /* the list is in this one; NULL: it is the whole */
     const char *name, *action, *object;
 } PartRow;
 
-static void
-ask_reviews(const GithubAsk *ask, const Poll *p)
-{
-    github_review_list(ask, github_number(p->pull, "number"));
-}
+static const PartRow parts[] = {
+    {"/repos/%s/%s/pulls/%d/reviews?per_page=100", NULL, "pull_request_review", "submitted", "review"},
+    {"/repos/%s/%s/issues/%d/comments?per_page=100", NULL, "issue_comment", "created", "comment"},
+    {"/repos/%s/%s/pulls/%d/comments?per_page=100", NULL, "pull_request_review_comment", "created",
+     "comment"},
+    {NULL, "check_runs", "check_run", "completed", "check_run"}, /* of the head */
+};
 
-static void
-ask_comments(const GithubAsk *ask, const Poll *p)
-{
-    github_comment_list(ask, github_number(p->pull, "number"), NULL);
-}
-
-static void
-ask_line_comments(const GithubAsk *ask, const Poll *p)
-{
-    github_review_comment_list(ask, github_number(p->pull, "number"));
-}
-
-static void
-ask_checks(const GithubAsk *ask, const Poll *p)
+static char *
+path_of(const Poll *p, const GithubAsk *ask)
 {
     const char *sha = github_text(json_object_get(p->pull, "head"), "sha");
 
-    github_check_list(ask, sha != NULL ? sha : "HEAD");
+    if (parts[p->at].path == NULL)
+        return github_path("/repos/%s/%s/commits/%s/check-runs?per_page=100", ask->owner, ask->repo,
+                           sha != NULL ? sha : "HEAD");
+    return github_path(parts[p->at].path, ask->owner, ask->repo, github_number(p->pull, "number"));
 }
-
-static const PartRow parts[] = {
-    {ask_reviews, NULL, "pull_request_review", "submitted", "review"},
-    {ask_comments, NULL, "issue_comment", "created", "comment"},
-    {ask_line_comments, NULL, "pull_request_review_comment", "created", "comment"},
-    {ask_checks, "check_runs", "check_run", "completed", "check_run"},
-};
 
 /* ---- asking ---- */
 
@@ -141,34 +130,51 @@ is_over(const Poll *p, const GError *error)
            (error != NULL && err_kind(error) != ERR_NOT_FOUND && err_kind(error) != ERR_DENIED);
 }
 
-static void
-on_part(const GithubAnswer *answer, const GError *error, void *data)
+/* Rows are made once; of what comes as events alone, the old was told of. */
+static bool
+on_page(const GithubAnswer *page, void *data)
 {
     Poll *p = data;
-    const PartRow *part = &parts[p->at++];
-    Json *list = part->member != NULL ? json_object_get(answer->json, part->member) : answer->json;
+    const PartRow *part = &parts[p->at];
+    const Json *list = part->member != NULL ? json_object_get(page->json, part->member) : page->json;
 
-    if (is_over(p, error)) {
+    for (size_t i = 0; !page->cached && i < json_array_size(list); i++) {
+        Json *item = json_array_get(list, i);
+
+        if (github_arrive_member(part->name) != NULL || is_young(item))
+            tell(p, part->name, part->action, part->object, item, false);
+    }
+    return !p->upstream->stopped;
+}
+
+static void
+on_pages(const GithubAnswer *answer, const GError *error, void *data)
+{
+    Poll *p = data;
+
+    if (error == NULL && answer->next != NULL)
+        log_info("github", "a pull request has more than is read", log_str("list", parts[p->at].name),
+                 log_int("number", github_number(p->pull, "number")));
+    p->at++;
+    if (is_over(p, error))
         poll_end(p);
-        return;
-    }
-    for (size_t i = 0; error == NULL && !answer->cached && i < json_array_size(list); i++) {
-        if (is_young(json_array_get(list, i)))
-            tell(p, part->name, part->action, part->object, json_array_get(list, i));
-    }
-    next_part(p);
+    else
+        next_part(p);
 }
 
 static void
 next_part(Poll *p)
 {
     g_auto(GithubPlace) place = {0};
-    GithubAsk ask = make_ask(p, on_part, &place);
+    GithubAsk ask = make_ask(p, NULL, &place);
 
-    if (p->at == G_N_ELEMENTS(parts) || ask.client == NULL)
+    if (p->at == G_N_ELEMENTS(parts) || ask.client == NULL) {
         next_pull(p);
-    else
-        parts[p->at].ask(&ask, p);
+        return;
+    }
+    g_autofree char *path = path_of(p, &ask);
+
+    github_pages(ask.client, path, UPSTREAM_POLL_PAGES, on_page, on_pages, p);
 }
 
 static void

@@ -43,6 +43,8 @@ read_row(DbRows *rows)
                      .body = decode(db_rows_text(rows, 4)),
                      .answer = decode(db_rows_text(rows, 5)),
                      .was_sent = strcmp(db_rows_text(rows, 6), "sent") == 0,
+                     .is_pending = strcmp(db_rows_text(rows, 6), "sent") == 0 ||
+                                   strcmp(db_rows_text(rows, 6), "waiting") == 0,
                      .tries = (guint)db_rows_int(rows, 7),
                      .above = decode(db_rows_text(rows, 8))};
     return row;
@@ -170,23 +172,9 @@ work_end(DbTx *tx, const WorkRow *row, const WorkResult *result, GError **error)
 
 /* ---- pull requests there ---- */
 
-/* What a kind of event says of the state; NULL: nothing. */
-static const char *
-state_after(const char *kind)
+bool
+work_set_answer(DbTx *tx, const WorkRow *row, GError **error)
 {
-    if (strcmp(kind, "pr.closed") == 0 || strcmp(kind, "pr.merged") == 0)
-        return "closed";
-    return strcmp(kind, "pr.reopened") == 0 ? "open" : NULL;
-}
-
-static bool
-set_state(DbTx *tx, const WorkRow *row, const char *kind, GError **error)
-{
-    const char *state = state_after(kind);
-
-    if (state == NULL)
-        return true;
-    json_object_set_new(row->answer, "state", json_string(state));
     g_autofree char *answer = json_encode(row->answer);
 
     return db_exec(tx, "UPDATE upstream_work SET answer = ? WHERE id = ?",
@@ -194,8 +182,7 @@ set_state(DbTx *tx, const WorkRow *row, const char *kind, GError **error)
 }
 
 bool
-work_find_pull(DbTx *tx, const char *repository_id, gint64 upstream_number, const char *kind,
-               gint64 *ret_number, GError **error)
+work_find_pull(DbTx *tx, const char *repository_id, gint64 upstream_number, WorkRow **ret_row, GError **error)
 {
     g_autoptr(GPtrArray)
         list = read_rows(tx,
@@ -203,13 +190,12 @@ work_find_pull(DbTx *tx, const char *repository_id, gint64 upstream_number, cons
                          "kind = 'pull' AND answer IS NOT NULL ORDER BY id DESC LIMIT ?",
                          DB_ARGS(db_text(repository_id), db_int(WORK_PULLS_MAX)), error);
 
-    for (guint i = 0; list != NULL && i < list->len; i++) {
+    *ret_row = NULL;
+    for (guint i = 0; list != NULL && i < list->len && *ret_row == NULL; i++) {
         const WorkRow *row = list->pdata[i];
 
-        if (github_number(row->answer, "number") == upstream_number) {
-            *ret_number = github_number(row->body, "number");
-            return set_state(tx, row, kind, error);
-        }
+        if (github_number(row->answer, "number") == upstream_number)
+            *ret_row = g_ptr_array_steal_index(list, i);
     }
     return list != NULL;
 }

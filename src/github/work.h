@@ -20,6 +20,7 @@ typedef struct WorkRow {
     Json *answer;  /* of the last time that it was done; NULL: never */
     Json *above;   /* that of the row it came after; NULL: none */
     bool was_sent; /* by an earlier life: it may have been done */
+    bool is_pending;
     guint tries;
 } WorkRow;
 void work_row_free(WorkRow *row);
@@ -49,9 +50,10 @@ typedef struct WorkResult {
 /* What was asked for meanwhile waits on. */
 bool work_end(DbTx *tx, const WorkRow *row, const WorkResult *result, GError **error);
 
-/* Our number of a pull request there (0: none), whose state is noted if `kind` tells of it. */
-bool work_find_pull(DbTx *tx, const char *repository_id, gint64 upstream_number, const char *kind,
-                    gint64 *ret_number, GError **error);
+/* The row of a pull request there; NULL: it is none of ours. */
+bool work_find_pull(DbTx *tx, const char *repository_id, gint64 upstream_number, WorkRow **ret_row,
+                    GError **error);
+bool work_set_answer(DbTx *tx, const WorkRow *row, GError **error); /* as it was changed */
 /* Those that are open there, as WorkRow. */
 GPtrArray *work_open_pulls(DbTx *tx, GError **error);
 /* {"work": [{id, kind, key, state, tries, problem, answer, …}], "waiting", "failed"}, newest first. */

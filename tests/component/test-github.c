@@ -313,9 +313,9 @@ test_unchanged(void)
 }
 
 static bool
-add_page(Json *page, void *data)
+add_page(const GithubAnswer *page, void *data)
 {
-    return json_array_size(page) > 0;
+    return json_array_size(page->json) > 0;
 }
 
 static void

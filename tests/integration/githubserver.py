@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A place that answers as GitHub does: its API below /api/v3, and repositories by `git http-backend`."""
 import base64
+import contextlib
 import hashlib
 import hmac
 import json
 import sqlite3
 
-from gitrepo import GitServer, Handler
+from gitrepo import GitServer, Handler, Source, git
 
 HOOK_SECRET = 'hook-secret-that-nobody-sees'
 
@@ -44,6 +45,20 @@ class GithubServer(GitServer):
         if path == '/user':
             return 200, self.fields, {'login': self.login}
         return self.replies.get((method, path), (404, [], {'message': 'Not Found'}))
+
+
+@contextlib.contextmanager
+def serving(tmp_path, kind, token):
+    """A place of that kind with the repository acme/widget."""
+    root = tmp_path / 'root'
+    (root / 'acme').mkdir(parents=True)
+    source = Source(tmp_path / 'source')
+    bare = root / 'acme' / 'widget.git'
+    git(tmp_path, 'clone', '-q', '--bare', str(source.folder), str(bare))
+    git(bare, 'config', 'http.receivepack', 'true')
+    with kind(root, token) as server:
+        server.source, server.bare = source, bare
+        yield server
 
 
 def sign(body, secret=HOOK_SECRET):

@@ -7,8 +7,8 @@ import subprocess
 
 import pytest
 
-from githubserver import HOOK_SECRET, GithubServer, add_work, coded, deliver, sign
-from gitrepo import GitServer, Source, git
+from githubserver import HOOK_SECRET, GithubServer, add_work, coded, deliver, serving, sign
+from gitrepo import GitServer, git
 from gitserver import Work, make_repo, url_of
 from harness import PROGRAM, check_error, wait_until
 
@@ -21,14 +21,7 @@ needs_failpoints = pytest.mark.skipif(not os.environ.get('COOP_HAS_FAILPOINTS'),
 
 @pytest.fixture
 def place(tmp_path):
-    root = tmp_path / 'root'
-    (root / 'acme').mkdir(parents=True)
-    source = Source(tmp_path / 'source')
-    git(tmp_path, 'clone', '-q', '--bare', str(source.folder), str(root / 'acme' / 'widget.git'))
-    git(root / 'acme' / 'widget.git', 'config', 'http.receivepack', 'true')
-    with GithubServer(root, TOKEN) as server:
-        server.source = source
-        server.bare = root / 'acme' / 'widget.git'
+    with serving(tmp_path, GithubServer, TOKEN) as server:
         yield server
 
 
