@@ -163,10 +163,11 @@ gate_set_caller(ApiCall *call, CallerKind kind, const Key *key)
     g_snprintf(c->actor, sizeof c->actor, "key:%s", key->id);
 }
 
-/* The password of "Basic …"; the name is not looked at. */
+/* The password of "Basic …", or the name where the password says nothing, as GitHub takes tokens. */
 static char *
 read_password(const char *coded)
 {
+    static const char *const nothing[] = {"", "x-oauth-basic", NULL};
     gsize n;
 
     if (strlen(coded) > BASIC_MAX)
@@ -174,7 +175,13 @@ read_password(const char *coded)
     g_autofree guchar *bytes = g_base64_decode(coded, &n);
     const char *colon = memchr(bytes, ':', n);
 
-    return colon != NULL ? g_strndup(colon + 1, n - (gsize)(colon + 1 - (const char *)bytes)) : g_strdup("");
+    if (colon == NULL)
+        return g_strdup("");
+    gsize n_name = (gsize)(colon - (const char *)bytes);
+    g_autofree char *password = g_strndup(colon + 1, n - n_name - 1);
+
+    return g_strv_contains(nothing, password) ? g_strndup((const char *)bytes, n_name)
+                                              : g_steal_pointer(&password);
 }
 
 /* The secret a request presents, NULL: none.  `*ret_odd` is set when it presents two. */

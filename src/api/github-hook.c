@@ -6,6 +6,7 @@
 #include "api/routes.h"
 #include "api/state.h"
 #include "base/err.h"
+#include "base/log.h"
 #include "github/github.h"
 #include "github/news.h"
 
@@ -67,6 +68,11 @@ on_body(HttpRequest *request, const guint8 *body, size_t n, const GError *error,
     const char *signature = http_request_header(request, "x-hub-signature-256");
 
     if (error != NULL) {
+        if (err_kind(error) == ERR_LIMIT)
+            log_warn("github", "a webhook was refused: its body is too large",
+                     log_str("event", http_request_header(request, "x-github-event")),
+                     log_str("delivery", http_request_header(request, "x-github-delivery")),
+                     log_int("max_bytes", GITHUB_HOOK_BODY_MAX));
         call_respond_body_error(call, error);
         return;
     }

@@ -56,6 +56,7 @@ static const ApiRoute *const tables[] = {
     v3_issues_routes,
     v3_labels_routes,
     v3_objects_routes,
+    v3_objects_write_routes,
     v3_pull_git_routes,
     v3_pull_merge_routes,
     v3_pull_update_routes,
@@ -66,6 +67,7 @@ static const ApiRoute *const tables[] = {
     v3_review_comments_routes,
     v3_reviews_routes,
     v3_statuses_routes,
+    v3_tags_routes,
     v3_users_routes,
     NULL,
 };

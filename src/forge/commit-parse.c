@@ -53,8 +53,8 @@ parse_zone(const char *text, const char *end)
 
 /* "NAME <EMAIL> SECONDS ZONE".  Old histories have people of every form: what is not there is empty, so
  * that such a commit can be looked at. */
-static void
-parse_person(const char *text, const char *end, GitPerson *ret)
+void
+git_person_parse(const char *text, const char *end, GitPerson *ret)
 {
     const char *open = memchr(text, '<', (size_t)(end - text));
     const char *close = memrchr(text, '>', (size_t)(end - text));
@@ -122,9 +122,9 @@ take_header(GitCommit *commit, GPtrArray *parents, const char *line, const char 
     if (has_key(line, n, "parent"))
         return take_parent(parents, value, end);
     if (has_key(line, n, "author") && commit->author.name == NULL)
-        parse_person(value, end, &commit->author);
+        git_person_parse(value, end, &commit->author);
     else if (has_key(line, n, "committer") && commit->committer.name == NULL)
-        parse_person(value, end, &commit->committer);
+        git_person_parse(value, end, &commit->committer);
     else if (has_key(line, n, "gpgsig") || has_key(line, n, "gpgsig-sha256"))
         commit->is_signed = true;
     else if (has_key(line, n, "encoding"))

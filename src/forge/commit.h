@@ -35,6 +35,9 @@ typedef struct GitCommit {
     bool is_signed;
 } GitCommit;
 
+/* "NAME <EMAIL> SECONDS ZONE" up to `end`; what is not there is empty. */
+void git_person_parse(const char *text, const char *end, GitPerson *ret_person);
+
 void git_commit_free(GitCommit *commit);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(GitCommit, git_commit_free)
 /* The text of the object behind `oid`.  Any bytes are refused or give a commit. */

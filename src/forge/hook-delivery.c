@@ -3,6 +3,7 @@
 
 #include "base/err.h"
 #include "base/id.h"
+#include "base/log.h"
 #include "forge/hook-private.h"
 
 static const RowColumn columns[] = {
@@ -34,16 +35,23 @@ delivery_insert(RowJob *job, const DeliveryNew *new, gint64 *ret_id, GError **er
                      DB_ARGS(db_int(new->hook_id)), &waiting, error) ||
         !row_next_id(job, "deliveries", ret_id, error))
         return false;
-    bool full = waiting >= HOOK_WAITING_MAX;
+    bool large = strlen(new->body) > HOOK_BODY_MAX, full = large || waiting >= HOOK_WAITING_MAX;
+    g_autofree char *problem = large
+                                   ? g_strdup_printf("its body has %zu bytes, more than %d: it was not sent",
+                                                     strlen(new->body), HOOK_BODY_MAX)
+                                   : g_strdup("too many others were waiting");
 
+    if (large)
+        log_warn("hooks", "a delivery is too large to be sent", log_str("event", new->name.name),
+                 log_int("hook", new->hook_id), log_int("bytes", (gint64)strlen(new->body)));
     return db_exec(job->tx,
                    "INSERT INTO deliveries (id, hook_id, seq, guid, event, action, body, state, status, "
                    "tries, next_us, problem, created_us, ended_us) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, 0, ?, "
                    "?, ?, ?) ON CONFLICT (hook_id, seq, event) DO NOTHING",
                    DB_ARGS(db_int(*ret_id), db_int(new->hook_id), new->seq > 0 ? db_int(new->seq) : db_null(),
                            db_text(new->guid), db_text(new->name.name), db_text(new->name.action),
-                           db_text(new->body), db_text(full ? "failed" : "waiting"), db_int(job->now_us),
-                           db_text(full ? "too many others were waiting" : NULL), db_int(job->now_us),
+                           db_text(large ? "{}" : new->body), db_text(full ? "failed" : "waiting"),
+                           db_int(job->now_us), db_text(full ? problem : NULL), db_int(job->now_us),
                            db_int(full ? job->now_us : 0)),
                    error) &&
            prune(job, new->hook_id, error);

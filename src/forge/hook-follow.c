@@ -78,6 +78,9 @@ load_object(RowJob *job, const Json *data, GError **error)
         return check_run_load(job, id, error);
     if ((id = row_int(data, "status_id")) > 0)
         return status_load(job, id, error);
+    if (row_text(data, "suite") != NULL)
+        return row_get(job, &suite_table, "s.id = ? AND s.repository_id = ?",
+                       DB_ARGS(db_text(row_text(data, "suite")), db_text(job->repository_id)), error);
     if (row_text(data, "label") != NULL)
         return label_load(job, row_text(data, "label"), error);
     err_set(error, ERR_NOT_FOUND, "the event is about itself");
@@ -231,7 +234,7 @@ render_all(const Step *step)
         g_autoptr(Json) body = spec->render(step->repo, &event, spec->ctx);
         g_autofree char *text = body != NULL ? json_encode(body) : NULL;
 
-        if (text != NULL && strlen(text) <= HOOK_BODY_MAX)
+        if (text != NULL)
             json_array_append_new(bodies, json_pack("{s:s, s:s?, s:s}", "name", name.name, "action",
                                                     name.action, "body", text));
     }

@@ -52,6 +52,20 @@ commit_text_new(const char *tree, const char *const *parents, const MergePerson 
     return text;
 }
 
+GString *
+tag_text_new(const char *oid, const char *type, const char *name, const MergePerson *tagger,
+             const char *message)
+{
+    GString *text = g_string_new(NULL);
+
+    g_string_append_printf(text, "object %s\ntype %s\ntag %s\n", oid, type, name);
+    put_person(text, "tagger", tagger);
+    g_string_append_printf(text, "\n%s", message);
+    if (text->str[text->len - 1] != '\n')
+        g_string_append_c(text, '\n');
+    return text;
+}
+
 /* The whole line of a header, newline and all; `*ret_n` 0: there is none. */
 static const char *
 find_header(const char *head, size_t n, const char *key, size_t *ret_n)
@@ -100,7 +114,7 @@ static void
 object_oid(ObjectKind kind, const GString *bytes, char ret_oid[GIT_OID_LEN + 1])
 {
     static const char *const names[] = {
-        [OBJECT_COMMIT] = "commit", [OBJECT_TREE] = "tree", [OBJECT_BLOB] = "blob"};
+        [OBJECT_COMMIT] = "commit", [OBJECT_TREE] = "tree", [OBJECT_BLOB] = "blob", [OBJECT_TAG] = "tag"};
     g_autoptr(GChecksum) sum = g_checksum_new(G_CHECKSUM_SHA1);
     g_autofree char *head = g_strdup_printf("%s %zu", names[kind], bytes->len);
 

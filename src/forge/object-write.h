@@ -17,6 +17,9 @@ GString *commit_text_new(const char *tree, const char *const *parents, const Mer
  * signatures, which would be wrong, go.  NULL: it is no commit. */
 GString *commit_text_again(const guint8 *bytes, size_t n, const char *tree, const char *parent,
                            const MergePerson *committer);
+/* The text of a tag; `type` is what `oid` is. */
+GString *tag_text_new(const char *oid, const char *type, const char *name, const MergePerson *tagger,
+                      const char *message);
 /* Its object name. */
 void commit_text_oid(const GString *text, char ret_oid[GIT_OID_LEN + 1]);
 
@@ -26,7 +29,7 @@ bool commits_write(GitRepo *repo, const GPtrArray *texts, GError **error);
 /* ---- objects of any kind ---- */
 
 /* The numbers are those in packs. */
-typedef enum ObjectKind { OBJECT_COMMIT = 1, OBJECT_TREE = 2, OBJECT_BLOB = 3 } ObjectKind;
+typedef enum ObjectKind { OBJECT_COMMIT = 1, OBJECT_TREE = 2, OBJECT_BLOB = 3, OBJECT_TAG = 4 } ObjectKind;
 
 typedef struct NewObject {
     ObjectKind kind;

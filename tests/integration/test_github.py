@@ -172,8 +172,9 @@ def test_webhooks(make_server, place):
     deliver(server, 'pull_request', {**payload, 'repository': {'full_name': 'evil/widget'}}, 'g-4', status=200)
     deliver(server, 'ping', {'zen': 'x', 'repository': REPO}, 'g-6', status=200)
     head = (f'POST /webhooks/github HTTP/1.1\r\nHost: {server.host}\r\nContent-Type: application/json\r\n'
-            f'Content-Length: {5 << 20}\r\n\r\n')
+            f'X-GitHub-Event: push\r\nX-GitHub-Delivery: g-7\r\nContent-Length: {5 << 20}\r\n\r\n')
     assert server.raw(head.encode()).startswith(b'HTTP/1.1 413 ')
+    assert 'event=push delivery=g-7 max_bytes=4194304' in wait_until(lambda: server.log_lines('its body is too large'), 'the log')[0]
     answer = server.ask('POST', '/webhooks/github', key=None, body=b'payload=x',
                         headers={'Content-Type': 'application/x-www-form-urlencoded'})
     assert answer.status == 415

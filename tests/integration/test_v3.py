@@ -32,9 +32,12 @@ def test_key_as_a_token(server, scheme):
     assert get(server, f'/users/{who["login"]}').json == who
 
 
-def test_key_as_a_password(server):
-    coded = base64.b64encode(f'anybody:{server.key}'.encode()).decode()
-    assert get(server, '/user', key=None, headers={'Authorization': f'Basic {coded}'}).json['login']
+@pytest.mark.parametrize('form, status', [('anybody:{}', 200), ('{}:', 200), ('{}:x-oauth-basic', 200), ('{}:wrong', 401),
+                                          (':', 401), ('{}', 401)])
+def test_key_as_a_password(server, form, status):
+    """Or as the name, where the password says nothing."""
+    coded = base64.b64encode(form.format(server.key).encode()).decode()
+    get(server, '/user', status, key=None, headers={'Authorization': f'Basic {coded}'})
 
 
 @pytest.mark.parametrize('headers, message', [
@@ -206,6 +209,68 @@ def test_objects(server, repo):
                  f'commits/{oid}'):
         get(server, f'{repo.at}/git/{path}', 404)
     get(server, f'{repo.at}/git/blobs/xyz', 422)
+
+
+def test_objects_are_made(server, repo):
+    """Nothing moves by it; a ref that is made of them has them."""
+    git, before = f'{repo.at}/git', repo.remote_refs()
+    blob = put(server, f'{git}/blobs', {'content': coded(bytes(range(256))), 'encoding': 'base64'}, 201, 'POST')['sha']
+    plain = put(server, f'{git}/blobs', {'content': 'häß\n'}, 201, 'POST')['sha']
+    assert get(server, f'{git}/blobs/{plain}').json['content'] == coded('häß\n'.encode())
+    base = repo.head('v1^{tree}')
+    entries = [{'path': 'made/bin', 'mode': '100755', 'type': 'blob', 'sha': blob}, {'path': 'made/text', 'mode': '100644', 'content': 'hello\n'},
+               {'path': 'link', 'mode': '120000', 'sha': None}]
+    tree = put(server, f'{git}/trees', {'base_tree': base, 'tree': entries}, 201, 'POST')
+    assert 'made' in [e['path'] for e in tree['tree']] and 'link' not in [e['path'] for e in tree['tree']]
+    who = {'name': 'Ann', 'email': 'ann@example.org', 'date': '2026-01-02T03:04:05Z'}
+    commit = put(server, f'{git}/commits', {'message': 'feat: made', 'tree': tree['sha'], 'parents': [repo.head('v1^{commit}')],
+                                            'author': who}, 201, 'POST')
+    assert commit['author'] == commit['committer'] == who and commit['tree']['sha'] == tree['sha']
+    tag = put(server, f'{git}/tags', {'tag': 'v9', 'message': 'Nine', 'object': commit['sha'], 'type': 'commit', 'tagger': who}, 201, 'POST')
+    assert tag['tagger'] == who and tag['object']['sha'] == commit['sha'] and tag['message'] == 'Nine\n'
+    assert get(server, f'{git}/tags/{tag["sha"]}').json == tag
+    assert repo.remote_refs() == before
+    put(server, f'{git}/refs', {'ref': 'refs/tags/v9', 'sha': tag['sha']}, 201, 'POST')
+    put(server, f'{git}/refs', {'ref': 'refs/heads/parts', 'sha': commit['sha']}, 201, 'POST')
+    repo.git('fetch', '-q', 'origin', 'parts', 'tag', 'v9')
+    assert repo.git('show', 'v9:made/text').stdout == 'hello\n' and repo.head('v9^{commit}') == commit['sha']
+    assert repo.git('ls-tree', 'v9', 'made/bin').stdout.startswith('100755')
+    get(server, f'{git}/tags/{blob}', 404)
+    for ref in ('heads/parts', 'tags/v9'):
+        put(server, f'{git}/refs/{ref}', b'', 204, 'DELETE')
+
+
+@pytest.mark.parametrize('what, body', [
+    ('blobs', {}), ('blobs', {'content': 'x', 'encoding': 'latin1'}), ('blobs', {'content': '!', 'encoding': 'base64'}),
+    ('trees', {'tree': []}), ('trees', {'tree': [{'path': '.git/config', 'mode': '100644', 'content': 'x'}]}),
+    ('trees', {'tree': [{'path': '../x', 'mode': '100644', 'content': 'x'}]}),
+    ('trees', {'tree': [{'path': 'x', 'mode': '100666', 'content': 'x'}]}), ('trees', {'tree': [{'path': 'x', 'mode': '100644'}]}),
+    ('trees', {'tree': [{'path': 'x', 'mode': '040000', 'type': 'blob', 'sha': 'a' * 40}]}),
+    ('trees', {'tree': [{'path': 'x', 'mode': '100644', 'sha': 'a' * 40}]}), ('trees', {'tree': ['x']}),
+    ('trees', {'base_tree': 'a' * 40, 'tree': [{'path': 'x', 'mode': '100644', 'content': 'x'}]}),
+    ('trees', {'base_tree': 'main' + '0' * 36, 'tree': [{'path': 'x', 'mode': '100644', 'content': 'x'}]}),
+    ('commits', {'message': 'x', 'tree': 'a' * 40}), ('commits', {'message': 'x', 'tree': 'main'}), ('commits', {'tree': 'a' * 40}),
+    ('commits', {'message': 'x', 'tree': 'a' * 40, 'parents': ['main']}), ('commits', {'message': 'x', 'tree': 'a' * 40, 'signature': 's'}),
+    ('tags', {'tag': 'v 1', 'message': '', 'object': 'a' * 40, 'type': 'commit'}),
+    ('tags', {'tag': 'v', 'message': '', 'object': 'a' * 40, 'type': 'commit'}),
+    ('tags', {'tag': 'v\ntagger x', 'message': '', 'object': 'a' * 40, 'type': 'commit'}),
+    ('tags', {'tag': 'v', 'message': '', 'object': 'a' * 40, 'type': 'tag'}),
+])
+def test_objects_that_cannot_be(server, repo, what, body):
+    put(server, f'{repo.at}/git/{what}', body, 422, 'POST')
+
+
+def test_objects_need_the_right(server, repo):
+    reader = server.make_key('read')['key']
+    for what in ('blobs', 'trees', 'commits', 'tags'):
+        assert ask(server, 'POST', f'{repo.at}/git/{what}', body={'content': 'x'}, key=reader).status == 403
+
+
+def test_parts_of_commits_that_are_not_there(server, repo):
+    """No commit is 422, as on GitHub; what GitHub has of commits and this has not is 404."""
+    get(server, f'{repo.at}/commits/none', 422)
+    for part in ('pulls', 'comments', 'branches-where-head', 'check-suites', 'x/y'):
+        get(server, f'{repo.at}/commits/main/{part}', 404)
 
 
 def test_empty_repository(server):

@@ -276,3 +276,37 @@ def test_crash(hooked, point):
     assert len(done) == 1 and {h.guid for h in heard} == {done[0]['guid']}
     assert all(h.is_signed and h.json['issue']['number'] == issue['number'] for h in heard)
     assert hooked.heard.got.empty()
+
+
+def test_check_suite(hooked):
+    """This server has no boxes: what could not be found out is told as such."""
+    pull = hooked.pull('checked')
+    while True:
+        heard = hooked.heard.next()
+        if heard.event == 'check_suite':
+            break
+    suite = heard.json['check_suite']
+    assert heard.is_signed and heard.json['action'] == 'completed' and heard.json['sender']['login']
+    assert (suite['status'], suite['conclusion'], suite['head_branch']) == ('completed', 'stale', 'checked')
+    assert suite['head_sha'] == suite['after'] == pull['head']['sha'] and suite['app']['slug'] == 'coop'
+    only, = suite['pull_requests']
+    assert only['number'] == pull['number'] and only['base']['ref'] == 'main' and only['head']['sha'] == pull['head']['sha']
+    assert suite['created_at'] <= suite['updated_at'] and suite['check_runs_url'].endswith(f'/commits/{suite["head_sha"]}/check-runs')
+
+
+def test_body_that_is_too_large(hooked):
+    """It is not sent, and is there to be seen; what follows is sent."""
+    work = hooked.work
+    for n in range(20):
+        for m in range(300):
+            (work.folder / f'{n}-{m}-{"x" * 200}').touch()
+        work.git('add', '-A')
+        work.git('commit', '-q', '-m', f'feat: many {n}')
+    work.push('HEAD:many')
+    failed = wait_until(lambda: [d for d in deliveries(hooked) if d['event'] == 'push' and d['status'] != 'OK'], 'the delivery')[0]
+    assert 'more than 1048576: it was not sent' in failed['status'] and failed['status_code'] == 0
+    whole = hooked.get(f'/hooks/{hooked.hook["id"]}/deliveries/{failed["id"]}')
+    assert whole['request']['payload'] == {} and hooked.server.log_lines('a delivery is too large to be sent')
+    hooked.post('/issues', {'title': 'heard'})
+    while hooked.heard.next().event != 'issues':
+        pass

@@ -137,7 +137,8 @@ get_work(GitRepo *git, void *data, GError **error)
     g_autofree char *oid = v3_resolve(git, &w->work.place, w->ref, &problem);
 
     if (oid == NULL) {
-        if (err_kind(problem) == ERR_NOT_FOUND)
+        /* "main/pulls": what there is of commits on GitHub and not here. */
+        if (err_kind(problem) == ERR_NOT_FOUND && strchr(w->ref, '/') == NULL)
             return err_set(error, ERR_INVALID, "No commit found for SHA: %s", w->ref);
         g_propagate_error(error, g_steal_pointer(&problem));
         return false;

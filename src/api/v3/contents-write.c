@@ -145,13 +145,19 @@ write_work(GitRepo *git, void *data, GError **error)
 
 /* ---- asking ---- */
 
-/* Wrapped lines are as good.  False: answered. */
-static bool
-is_base64(ApiCall *call, const char *content)
+bool
+v3_is_base64(const char *text)
 {
     static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=\r\n";
 
-    if (strspn(content, alphabet) == strlen(content))
+    return strspn(text, alphabet) == strlen(text);
+}
+
+/* False: answered. */
+static bool
+is_base64(ApiCall *call, const char *content)
+{
+    if (v3_is_base64(content))
         return true;
     v3_respond_invalid(call, &(V3Invalid){"Content", "content", "invalid", "content is not valid Base64"});
     return false;

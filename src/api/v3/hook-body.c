@@ -217,30 +217,57 @@ fill_check_run(const V3Scene *scene, const HookEvent *event, Json *body)
 static Json *
 pulls_of_suite(const V3Scene *scene, const HookEvent *event)
 {
+    const Json *pull = event->thread;
     Json *list = json_array();
 
-    if (event->thread != NULL)
-        json_array_append_new(list, json_pack("{s:O, s:O, s:o}", "id", json_object_get(event->thread, "id"),
-                                              "number", json_object_get(event->thread, "number"), "url",
-                                              v3_format("%s/pulls/%" G_GINT64_FORMAT, scene->place->api,
-                                                        row_int(event->thread, "number"))));
+    if (pull != NULL)
+        json_array_append_new(
+            list,
+            json_pack("{s:O, s:O, s:o, s:{s:O?, s:O?}, s:{s:O?, s:O?}}", "id", json_object_get(pull, "id"),
+                      "number", json_object_get(pull, "number"), "url",
+                      v3_format("%s/pulls/%" G_GINT64_FORMAT, scene->place->api, row_int(pull, "number")),
+                      "head", "ref", json_object_get(pull, "head"), "sha", json_object_get(pull, "head_oid"),
+                      "base", "ref", json_object_get(pull, "base"), "sha",
+                      json_object_get(pull, "base_oid")));
     return list;
+}
+
+static const char *
+conclusion_of(const char *state)
+{
+    static const struct {
+        const char *state, *conclusion;
+    } words[] = {{"passed", "success"}, {"failed", "failure"}, {"cancelled", "cancelled"}};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(words); i++) {
+        if (g_strcmp0(state, words[i].state) == 0)
+            return words[i].conclusion;
+    }
+    return "stale"; /* it could not be found out */
 }
 
 static bool
 fill_suite(const V3Scene *scene, const HookEvent *event, Json *body)
 {
-    const char *id = row_text(event->data, "suite");
-    bool passed = g_strcmp0(row_text(event->data, "state"), "passed") == 0;
+    const char *id = row_text(event->data, "suite"), *head = row_text(event->data, "head_oid");
+    const Json *suite = event->object;
 
-    if (id == NULL)
+    if (id == NULL || head == NULL)
         return false;
+    Json *object = json_pack("{s:I, s:s, s:s, s:O?, s:s, s:s, s:n, s:s, s:o, s:o, s:o, s:{s:I, s:s, s:s}}",
+                             "id", (json_int_t)person_id(id), "node_id", id, "head_sha", head, "head_branch",
+                             json_object_get(event->thread, "head"), "status", "completed", "conclusion",
+                             conclusion_of(row_text(event->data, "state")), "before", "after", head, "url",
+                             v3_format("%s/api/v1/repos/%s/%s/checks/%s", scene->place->server,
+                                       scene->info->owner, scene->info->name, id),
+                             "check_runs_url", v3_format("%s/commits/%s/check-runs", scene->place->api, head),
+                             "pull_requests", pulls_of_suite(scene, event), "app", "id",
+                             (json_int_t)person_id("coop"), "slug", "coop", "name", "Coop");
+
+    json_object_set_new(object, "created_at", v3_time(row_int(suite, "created_us")));
+    json_object_set_new(object, "updated_at", v3_time(event->at_us));
     set_action(body, event->action);
-    json_object_set_new(body, "check_suite",
-                        json_pack("{s:I, s:s, s:O?, s:s, s:s, s:o}", "id", (json_int_t)person_id(id),
-                                  "node_id", id, "head_sha", json_object_get(event->data, "head_oid"),
-                                  "status", "completed", "conclusion", passed ? "success" : "failure",
-                                  "pull_requests", pulls_of_suite(scene, event)));
+    json_object_set_new(body, "check_suite", object);
     return true;
 }
 

@@ -2,10 +2,9 @@
 #include <string.h>
 
 #include "api/routes.h"
-#include "api/v3/render.h"
+#include "api/v3/content.h"
 #include "base/err.h"
 #include "forge/contents-parse.h"
-#include "forge/contents.h"
 #include "forge/records.h"
 
 enum { TREE_MAX = 10 * 1000 }; /* entries of one answer */
@@ -44,10 +43,10 @@ entry_json(const V3Place *place, const TreeEntry *entry)
 }
 
 static Json *
-list_tree(GitRepo *git, const ObjectWork *w, const char *oid, bool *ret_more, GError **error)
+list_tree(GitRepo *git, const V3Place *place, const char *oid, bool recursive, bool *ret_more, GError **error)
 {
-    const char *const *args = w->recursive ? GIT_ARGS("ls-tree", "-z", "-l", "-r", "-t", oid)
-                                           : GIT_ARGS("ls-tree", "-z", "-l", oid);
+    const char *const *args = recursive ? GIT_ARGS("ls-tree", "-z", "-l", "-r", "-t", oid)
+                                        : GIT_ARGS("ls-tree", "-z", "-l", oid);
     const RecordsSpec spec = {.args = args, .separator = '\0', .max = TREE_MAX};
     g_autoptr(GPtrArray) lines = records_read(git, &spec, ret_more, error);
     g_autoptr(Json) list = json_array();
@@ -59,28 +58,35 @@ list_tree(GitRepo *git, const ObjectWork *w, const char *oid, bool *ret_more, GE
             err_set(error, ERR_INTERNAL, "git listed what is no entry of a tree");
             return NULL;
         }
-        json_array_append_new(list, entry_json(&w->work.place, entry));
+        json_array_append_new(list, entry_json(place, entry));
     }
     return lines != NULL ? g_steal_pointer(&list) : NULL;
+}
+
+Json *
+v3_tree(GitRepo *git, const V3Place *place, const char *name, bool recursive, GError **error)
+{
+    bool more = false;
+    g_autoptr(TreeEntry) top = contents_entry(git, name, "", error);
+    Json *list = top != NULL ? list_tree(git, place, top->oid, recursive, &more, error) : NULL;
+
+    if (list == NULL)
+        return NULL;
+    g_autofree char *url = g_strdup_printf("%s/git/trees/%s", place->api, top->oid);
+
+    return json_pack("{s:s, s:s, s:o, s:b}", "sha", top->oid, "url", url, "tree", list, "truncated", more);
 }
 
 static bool
 tree_work(GitRepo *git, void *data, GError **error)
 {
     ObjectWork *w = data;
-    bool more = false;
     g_autofree char *name = git_oid_is_valid(w->name) ? g_strdup(w->name)
                                                       : v3_resolve(git, &w->work.place, w->name, error);
-    g_autoptr(TreeEntry) top = name != NULL ? contents_entry(git, name, "", error) : NULL;
-    Json *list = top != NULL ? list_tree(git, w, top->oid, &more, error) : NULL;
 
-    if (list == NULL)
-        return false;
-    g_autofree char *url = g_strdup_printf("%s/git/trees/%s", w->work.place.api, top->oid);
-
-    w->work.value = json_pack("{s:s, s:s, s:o, s:b}", "sha", top->oid, "url", url, "tree", list, "truncated",
-                              more);
-    return true;
+    if (name != NULL)
+        w->work.value = v3_tree(git, &w->work.place, name, w->recursive, error);
+    return w->work.value != NULL;
 }
 
 static void

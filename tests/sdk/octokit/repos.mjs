@@ -20,6 +20,23 @@ async function refused(promise, status, words) {
   return error.response.data;
 }
 
+// A commit made of its parts, as bots make them that have no clone.
+async function objects(parent) {
+  const { data: blob } = await github.git.createBlob({ ...at, content: base64('bytes'), encoding: 'base64' });
+  const { data: tree } = await github.git.createTree({ ...at, base_tree: parent.tree.sha, tree: [
+    { path: 'made/bytes', mode: '100755', type: 'blob', sha: blob.sha },
+    { path: 'made/text', mode: '100644', type: 'blob', content: 'text' }] });
+  const { data: commit } = await github.git.createCommit({ ...at, message: 'feat: made', tree: tree.sha, parents: [parent.sha] });
+  assert.equal(commit.parents[0].sha, parent.sha);
+  const { data: tag } = await github.git.createTag({ ...at, tag: 'made', message: 'Made', object: commit.sha, type: 'commit' });
+  await github.git.createRef({ ...at, ref: 'refs/tags/made', sha: tag.sha });
+  assert.equal((await github.git.getTag({ ...at, tag_sha: tag.sha })).data.object.sha, commit.sha);
+  const { data: file } = await github.repos.getContent({ ...at, path: 'made/text', ref: 'made' });
+  assert.equal(text(file), 'text');
+  await refused(github.git.createTree({ ...at, tree: [{ path: 'x', mode: '100644', type: 'blob', sha: 'f'.repeat(40) }] }), 422);
+  await refused(github.repos.listPullRequestsAssociatedWithCommit({ ...at, commit_sha: commit.sha }), 404);
+}
+
 async function users() {
   const { data, headers } = await github.users.getAuthenticated();
   assert.equal(data.type, 'User');
@@ -121,6 +138,7 @@ async function commits() {
   const { data: tree } = await github.git.getTree({ ...at, tree_sha: plain.tree.sha, recursive: 'true' });
   assert.deepEqual(tree.tree.map((e) => e.path), ['docs', 'docs/read me.md', 'src', 'src/a.txt']);
   const { data: blob } = await github.git.getBlob({ ...at, file_sha: tree.tree[3].sha });
+  await objects(plain);
   assert.equal(text(blob), 'a\n');
 }
 
