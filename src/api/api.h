@@ -3,9 +3,9 @@
 #include <glib.h>
 #include <stdbool.h>
 
-#include "api/rate.h"
 #include "api/session.h"
 #include "base/loop.h"
+#include "base/rate.h"
 #include "box/box.h"
 #include "box/selftest.h"
 #include "box/template.h"

@@ -2,7 +2,7 @@
 #pragma once
 #include <glib.h>
 
-#include "api/rate.h"
+#include "base/rate.h"
 #include "http/server.h"
 
 /* The way by which one box's requests come, made with its first.  It is the data of their listener, which

@@ -3,9 +3,9 @@
 #include <glib.h>
 #include <stdbool.h>
 
-#include "api/rate.h"
 #include "api/scope.h"
 #include "base/id.h"
+#include "base/rate.h"
 #include "store/db.h"
 
 /* The API keys.  A key is "e2b_" + 40 hex digits: 160 random bits, so a plain hash is enough

@@ -4,12 +4,12 @@
 
 #include "api/grant.h"
 #include "api/keyring.h"
-#include "api/rate.h"
 #include "api/refusal.h"
 #include "api/session.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "base/rate.h"
 #include "support/fake-clock.h"
 #include "support/store.h"
 

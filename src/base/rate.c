@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/rate.h"
+#include "base/rate.h"
 
 static double
 tokens_at(const RateBucket *bucket, const RateLimit *limit, gint64 now_us)
