@@ -18,7 +18,8 @@ enum {
     ROOM_MESSAGES_KEPT = 10000,
     ROOM_CONTEXT_MESSAGES = 10,
     ROOM_MEMBERS_MAX = 200,
-    ROOM_QUEUE_MAX = 256, /* messages waiting for one member; beyond: told as missed */
+    ROOM_MEMBERS_EACH = 4, /* of one agent */
+    ROOM_QUEUE_MAX = 256,  /* messages waiting for one member; beyond: told as missed */
     ROOM_HEARTBEAT_MS = 10 * 1000,
     ROOM_SENDS_PER_MIN = 60, /* of one agent; beyond: ERR_LIMIT */
 };
@@ -28,7 +29,8 @@ const char *room_priority_name(RoomPriority priority);
 bool room_priority_parse(const char *name, RoomPriority *ret_priority);
 
 Rooms *rooms_new(Team *team);
-void rooms_free(Rooms *rooms);
+void rooms_free(Rooms *rooms); /* members are closed; each is left as usual */
+Rooms *team_rooms(Team *team);
 
 /* Who acts in a room, as the face found out. */
 typedef struct RoomActor {
@@ -38,7 +40,23 @@ typedef struct RoomActor {
     const char *seen_by;      /* agent, person, coop */
 } RoomActor;
 
-/* The id; owned by the caller. */
+/* Who a caller is in a room, and whether he may come in: {id, task_id, number, actor, name, execution_id,
+ * seen_by}.  ERR_NOT_FOUND: there is no such room, or it is not his.  An agent's room is that of its own
+ * task. */
+typedef struct RoomAsk {
+    const char *room_id; /* or the task's id or number; with `box_id` NULL: its own */
+    const char *box_id;  /* of an agent; NULL: a person, who is: */
+    const char *owner;   /* NULL: may enter all */
+    const char *actor, *name;
+} RoomAsk;
+void room_admit(Rooms *rooms, const RoomAsk *ask, TeamJsonFunc done, void *data);
+/* Borrowed from what room_admit() answered. */
+RoomActor room_actor_of(const Json *admitted);
+
+/* Functions that take a room's id take the task's id and number too.  A task has its room from the
+ * beginning; the row is made by the first who writes.
+ *
+ * The id; owned by the caller. */
 char *room_id_of(const char *task_id);
 /* Inside the transaction that makes the task ready to work; a second time changes nothing. */
 bool room_make(DbTx *tx, const char *task_id, const char *owner, gint64 now_us, GError **error);
@@ -54,16 +72,18 @@ typedef struct RoomMessage {
 void room_post(Rooms *rooms, const char *room_id, const RoomActor *who, const RoomMessage *message,
                TeamJsonFunc done, void *data);
 
-/* Merges `update` {plan?, assignments?, knowledge?: [{name, text, evidence, expires_s}]} into the state
- * and broadcasts it as `context-update`; null removes a member. */
+/* Merges `update` (RFC 7396 in plan and assignments; a text of null removes knowledge) {plan?, assignments?,
+ * knowledge?: [{name, text, evidence, expires_s}]} into the state and broadcasts it as `context-update`;
+ * answers with that frame.  An agent changes what agents wrote, and its own assignment: else ERR_DENIED. */
 void room_update(Rooms *rooms, const char *room_id, const RoomActor *who, Json *update, TeamJsonFunc done,
                  void *data);
 
-/* {plan, assignments, messages: the last ten, knowledge}: what an agent gets. */
+/* {plan, assignments, messages: the last ten, knowledge}: what an agent gets; `sources` {plan: {member: {by,
+ * seen_by, at}}, assignments: …} says whose words they are. */
 void room_context(Rooms *rooms, const char *room_id, TeamJsonFunc done, void *data);
 
 typedef struct RoomFilter {
-    gint64 after; /* n; < 0: from now on */
+    gint64 after; /* n; < 0: from now on; of room_messages(): the newest */
     RoomPriority at_least;
     const char *for_name; /* messages to others alone are left out; NULL: all */
     guint limit;

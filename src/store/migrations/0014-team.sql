@@ -226,13 +226,14 @@ CREATE TABLE kept (
     expires_us BIGINT NOT NULL
 );
 
--- version counts changes of plan and assignments.
+-- version counts changes of plan and assignments; sources: whose word each of their members is.
 CREATE TABLE rooms (
     id TEXT NOT NULL PRIMARY KEY,
     task_id TEXT UNIQUE REFERENCES tasks (id) ON DELETE CASCADE,
     owner TEXT NOT NULL,
     plan TEXT NOT NULL DEFAULT '{}',
     assignments TEXT NOT NULL DEFAULT '{}',
+    sources TEXT NOT NULL DEFAULT '{}',
     version BIGINT NOT NULL DEFAULT 0,
     created_us BIGINT NOT NULL,
     updated_us BIGINT NOT NULL
