@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rooms: what is posted, merged and known; who hears of it. */
+#include <sqlite3.h>
 #include <string.h>
 
 #include "support/forge-rows.h"
@@ -354,6 +355,8 @@ typedef struct Ear {
     GString *heard;
     guint room; /* frames it takes */
     char *closed;
+    void (*heard_one)(void *data);
+    void *data;
 } Ear;
 
 static bool
@@ -373,6 +376,8 @@ hear(const char *text, size_t n, void *ctx)
                                (int)row_int(frame, "after"));
     else
         g_string_append_printf(ear->heard, "%s ", type);
+    if (ear->heard_one != NULL)
+        ear->heard_one(ear->data);
     return true;
 }
 
@@ -521,6 +526,56 @@ test_behind(void)
     ear_clear(&ear);
 }
 
+/* By another connection: the callback that this is called from holds ours up. */
+static void
+insert_second(void *data)
+{
+    World *w = data;
+    sqlite3 *db;
+
+    g_assert_cmpint(sqlite3_open(w->rows->bench->path, &db), ==, SQLITE_OK);
+    g_assert_cmpint(sqlite3_exec(db,
+                                 "INSERT INTO room_messages (room_id, n, author, author_name, seen_by, "
+                                 "priority, kind, text, created_us) SELECT room_id, 2, author, author_name, "
+                                 "seen_by, priority, kind, 'second', 1 FROM room_messages WHERE n = 1 ON "
+                                 "CONFLICT (room_id, n) DO NOTHING",
+                                 NULL, NULL, NULL),
+                    ==, SQLITE_OK);
+    sqlite3_close(db);
+}
+
+static void
+tell_of(World *w, gint64 n, const char *text)
+{
+    RoomFrame frame = {.n = n, .priority = ROOM_NORMAL, .name = "ann"};
+
+    rooms_broadcast(w->rooms, "room-" TASK, &frame,
+                    json_pack("{s:s, s:{s:s}}", "type", "message", "message", "text", text), NULL);
+}
+
+/* Both ways in which a page and what is told at the same moment can cross. */
+static void
+test_crossing(void)
+{
+    g_autoptr(World) w = world_new();
+    Ear ear;
+
+    post(w, &person, "first", ROOM_NORMAL, NULL);
+    RoomMember *m = join(w, &ear, &person, (RoomFilter){.after = 0});
+
+    /* Told of while the page was read, which has it not. */
+    ear.heard_one = insert_second;
+    ear.data = w;
+    tell_of(w, 2, "second");
+    expect_heard(&ear, "first second ");
+    /* Told of when a page had it. */
+    tell_of(w, 2, "second");
+    tell_of(w, 3, "third");
+    expect_heard(&ear, "third ");
+    room_leave(m);
+    ear_clear(&ear);
+}
+
 static void
 test_crowd(void)
 {
@@ -557,6 +612,7 @@ main(int argc, char **argv)
     g_test_add_func("/team/room/members", test_members);
     g_test_add_func("/team/room/slow", test_slow);
     g_test_add_func("/team/room/behind", test_behind);
+    g_test_add_func("/team/room/crossing", test_crossing);
     g_test_add_func("/team/room/crowd", test_crowd);
     return g_test_run();
 }
