@@ -34,6 +34,7 @@ static const ApiRoute *const tables[] = {
     progress_routes,
     repo_settings_routes,
     repos_routes,
+    rooms_routes,
     sandbox_git_routes,
     sandbox_pull_routes,
     sandboxes_routes,

@@ -31,6 +31,7 @@ extern const ApiRoute identities_routes[];
 extern const ApiRoute progress_routes[];
 extern const ApiRoute repo_settings_routes[];
 extern const ApiRoute repos_routes[];
+extern const ApiRoute rooms_routes[];
 extern const ApiRoute sandbox_git_routes[];
 extern const ApiRoute sandbox_pull_routes[];
 extern const ApiRoute sandboxes_routes[];
