@@ -30,6 +30,7 @@ static const ApiRoute *const tables[] = {
     models_routes,
     openapi_routes,
     page_routes,
+    plans_routes,
     previews_routes,
     progress_routes,
     repo_settings_routes,

@@ -26,6 +26,7 @@ extern const ApiRoute metrics_routes[];
 extern const ApiRoute models_routes[];
 extern const ApiRoute openapi_routes[];
 extern const ApiRoute page_routes[];
+extern const ApiRoute plans_routes[];
 extern const ApiRoute previews_routes[];
 extern const ApiRoute identities_routes[];
 extern const ApiRoute progress_routes[];

@@ -77,17 +77,10 @@ list_tasks(ApiCall *call)
               call_on_rows, call);
 }
 
-static TaskRef
-ref_of(ApiCall *call)
-{
-    return (TaskRef){
-        .id = call_param(call, "task"), .owner = caller_owner(&call->caller), .actor = call->caller.actor};
-}
-
 static void
 show_task(ApiCall *call)
 {
-    TaskRef ref = ref_of(call);
+    TaskRef ref = call_task_ref(call);
 
     if (call_team(call) == NULL)
         return;

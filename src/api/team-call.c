@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "api/call-box.h"
 #include "api/repos.h"
 #include "api/state.h"
 #include "forge/thread.h"
@@ -16,6 +17,13 @@ call_team(ApiCall *call)
     if (call->api->team == NULL)
         respond_error(call->request, 503, "this server has no squads");
     return call->api->team;
+}
+
+TaskRef
+call_task_ref(ApiCall *call)
+{
+    return (TaskRef){
+        .id = call_param(call, "task"), .owner = caller_owner(&call->caller), .actor = call->caller.actor};
 }
 
 /* ---- rows ---- */

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 #include "api/call.h"
-#include "team/team.h"
+#include "team/task.h"
 
 /* What the faces of squads, tasks, plans, rooms and agents share. */
 
 /* NULL: answered, since this server has none. */
 Team *call_team(ApiCall *call);
+/* The one of the path's {task}, if it is the caller's. */
+TaskRef call_task_ref(ApiCall *call);
 
 /* A row as the API shows it: `…_us` that are points in time become `…_at`, null for 0, in objects and
  * lists inside it too. */

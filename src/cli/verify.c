@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A receipt, checked without any server if the key is given. */
-#include <fcntl.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/cleanup.h"
 #include "base/err.h"
-#include "base/io.h"
 #include "cli/commands.h"
+#include "cli/input.h"
 #include "cli/remote.h"
 #include "forge/receipt.h"
 
@@ -40,22 +37,6 @@ text_of(const Json *object, const char *member)
     return text != NULL ? text : "-";
 }
 
-static char *
-read_file(const char *path, size_t *ret_len, GError **error)
-{
-    autofd fd = strcmp(path, "-") == 0 ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-    g_autofree char *text = g_malloc(RECEIPT_TEXT_MAX + 2);
-    ssize_t n = fd >= 0 ? io_read_full(fd, text, RECEIPT_TEXT_MAX + 1) : -1;
-
-    if (n < 0) {
-        err_errno(error, "read '%s'", path);
-        return NULL;
-    }
-    text[n] = '\0';
-    *ret_len = (size_t)n;
-    return g_steal_pointer(&text);
-}
-
 /* ---- the key ---- */
 
 static bool
@@ -73,7 +54,7 @@ read_key(const char *value, GError **error)
 
     if (is_key(value))
         return g_strdup(value);
-    text = read_file(value, &len, error);
+    text = input_read(value, RECEIPT_TEXT_MAX, &len, error);
     if (text == NULL)
         return NULL;
     g_autoptr(Json) answer = json_decode(text, len, NULL);
@@ -251,7 +232,7 @@ run(Cli *cli)
 
     if (code != EXIT_CODE_OK)
         return code;
-    g_autofree char *text = read_file(cli_args(cli)[0], &len, &error);
+    g_autofree char *text = input_read(cli_args(cli)[0], RECEIPT_TEXT_MAX, &len, &error);
 
     if (text == NULL)
         return cli_fail_error(cli, error);

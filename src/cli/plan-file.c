@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/plan-file.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/spawn.h"
+#include "team/plan.h"
+#include "json/yaml.h"
+
+enum { DEPTH_MAX = 8, VALUES_MAX = 4000, INDENT = 2 };
+
+static Json *node_json(const YamlNode *node, bool is_number);
+
+static Json *
+map_json(const YamlNode *node)
+{
+    Json *object = json_object();
+
+    for (guint i = 0; i < node->items->len; i++) {
+        const char *key = ((YamlNode *)node->keys->pdata[i])->text;
+
+        json_object_set_new(object, key, node_json(node->items->pdata[i], strcmp(key, "minutes") == 0));
+    }
+    return object;
+}
+
+/* The schema has one number; whatever else looks like one is a text. */
+static Json *
+node_json(const YamlNode *node, bool is_number)
+{
+    gint64 n;
+    Json *list;
+
+    switch (node->kind) {
+    case YAML_NULL:
+        return json_null();
+    case YAML_TEXT:
+        return is_number && g_ascii_string_to_signed(node->text, 10, G_MININT32, G_MAXINT32, &n, NULL)
+                   ? json_integer(n)
+                   : json_string(node->text);
+    case YAML_LIST:
+        list = json_array();
+        for (guint i = 0; i < node->items->len; i++)
+            json_array_append_new(list, node_json(node->items->pdata[i], false));
+        return list;
+    case YAML_MAP:
+        break;
+    }
+    return map_json(node);
+}
+
+static Json *
+parse_yaml(const char *text, size_t len, GError **error)
+{
+    static const YamlLimits limits = {.depth = DEPTH_MAX, .values = VALUES_MAX, .text_max = PLAN_DETAILS_MAX};
+    g_auto(YamlProblem) problem = {0};
+    g_autoptr(YamlNode) top = yaml_read(text, len, &limits, "a plan", &problem);
+
+    if (problem.message != NULL) {
+        err_set(error, ERR_INVALID, "line %u: %s", problem.place.line, problem.message);
+        return NULL;
+    }
+    if (top == NULL) {
+        err_set(error, ERR_INVALID, "there is no plan in it");
+        return NULL;
+    }
+    return node_json(top, false);
+}
+
+Json *
+plan_file_parse(const char *text, size_t len, GError **error)
+{
+    bool is_json = text[strspn(text, " \t\r\n")] == '{';
+    g_autoptr(Json) plan = is_json ? json_decode(text, len, error) : parse_yaml(text, len, error);
+
+    return plan != NULL ? plan_check(plan, error) : NULL;
+}
+
+char *
+plan_file_format(const Json *plan)
+{
+    g_autofree char *text = json_dumps(plan, JSON_INDENT(INDENT));
+
+    return g_strconcat(text, "\n", NULL);
+}
+
+bool
+plan_file_edit(const char *path, GError **error)
+{
+    const char *const argv[] = {"/bin/sh", "-c", "exec ${VISUAL:-${EDITOR:-vi}} \"$1\"", "sh", path, NULL};
+    SpawnSpec spec = SPAWN_SPEC_INIT;
+    autofd pidfd = -1;
+    siginfo_t how = {0};
+
+    spec.argv = argv;
+    spec.stdin_fd = STDIN_FILENO;
+    if (spawn_held(&spec, &pidfd, error) < 0)
+        return false;
+    while (waitid(P_PIDFD, (id_t)pidfd, &how, WEXITED) < 0) {
+        if (errno != EINTR)
+            return err_errno(error, "wait for the editor");
+    }
+    return (how.si_code == CLD_EXITED && how.si_status == 0) ||
+           err_set(error, ERR_INVALID, "the editor failed, so nothing was changed");
+}
