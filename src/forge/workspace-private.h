@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
+#include "forge/box-call.h"
 #include "forge/generation.h"
 #include "forge/identity.h"
 #include "forge/workspace.h"
@@ -7,8 +8,6 @@
 /* What the files workspace*.c share. */
 
 enum {
-    WORKSPACE_OUTPUT_MAX = 64 * 1024, /* of each stream of a command of ours */
-    WORKSPACE_RUN_MS = 10 * 60 * 1000,
     WORKSPACE_HELPER_MAX = 4 << 20, /* bytes of the program that goes with a clone */
 };
 
@@ -69,21 +68,6 @@ typedef struct BranchGiven {
 typedef void (*WorkspaceGuardFunc)(const BranchGiven *given, const GError *error, void *data);
 void
 workspace_guard(Forge *forge, const Repo *repo, const BranchWish *wish, WorkspaceGuardFunc done, void *data);
-
-/* ---- workspace-run.c ---- */
-
-typedef struct BoxCall {
-    const char *const *argv;
-    const char *cwd;        /* NULL: the template's */
-    const char *const *env; /* NULL: none */
-    const char *input;      /* NULL: none */
-    guint timeout_ms;       /* 0: WORKSPACE_RUN_MS */
-} BoxCall;
-/* Once, from the loop.  `error`: it did not come to an end of its own. */
-typedef void (*BoxCallFunc)(int code, const char *out, const char *err, const GError *error, void *data);
-void box_call(Box *box, const BoxCall *call, const char *actor, BoxCallFunc done, void *data);
-/* What a command that failed said, cleaned and cut, as an error. */
-GError *box_call_error(const char *what, int code, const char *err);
 
 /* ---- workspace-op.c ---- */
 

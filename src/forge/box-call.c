@@ -3,7 +3,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "forge/workspace-private.h"
+#include "forge/box-call.h"
 
 enum { SHOWN_MAX = 1000 };
 
@@ -96,13 +96,13 @@ box_call(Box *box, const BoxCall *spec, const char *actor, BoxCallFunc done, voi
                    .env = spec->env,
                    .user = "",
                    .cwd = spec->cwd != NULL ? spec->cwd : "",
-                   .timeout_ms = spec->timeout_ms != 0 ? spec->timeout_ms : WORKSPACE_RUN_MS,
+                   .timeout_ms = spec->timeout_ms != 0 ? spec->timeout_ms : BOX_CALL_MS,
                    .sink = &sink,
                    .ctx = call};
 
     *call = (Call){.done = done, .data = data};
-    buf_init(&call->out, WORKSPACE_OUTPUT_MAX);
-    buf_init(&call->err, WORKSPACE_OUTPUT_MAX);
+    buf_init(&call->out, BOX_CALL_OUTPUT_MAX);
+    buf_init(&call->err, BOX_CALL_OUTPUT_MAX);
     call->run = box_start(box, &run, actor, &call->error);
     if (call->run == NULL) {
         g_idle_add(on_refused, call);
