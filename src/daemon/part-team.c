@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "daemon/place.h"
 #include "daemon/serve-private.h"
 
 static TeamLimits
@@ -36,6 +37,10 @@ make_team(Server *s)
     const ConfigTeam *t = &s->config->team;
     const char *slash = t->model != NULL ? strchr(t->model, '/') : NULL;
     g_autofree char *provider = slash != NULL ? g_strndup(t->model, (gsize)(slash - t->model)) : NULL;
+    g_autofree char *self = g_file_read_link("/proc/self/exe", NULL);
+    g_autofree char *agent = self != NULL ? program_find(self, "coop-agent", NULL) : NULL;
+    g_autofree char *tools = agent != NULL ? g_path_get_dirname(agent) : NULL;
+    g_autofree char *agents = g_build_filename(s->config->home, "agents", NULL);
     g_autoptr(GError) error = NULL;
 
     s->team = team_new(&(TeamSpec){.loop = s->loop,
@@ -48,6 +53,8 @@ make_team(Server *s)
                                    .mind = make_mind(s),
                                    .home = s->config->home,
                                    .address = s->address,
+                                   .agents_dir = agents,
+                                   .tools_dir = tools,
                                    .default_provider = provider,
                                    .default_model = slash != NULL ? slash + 1 : t->model,
                                    .limits = limits_of(t)},

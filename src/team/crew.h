@@ -23,6 +23,7 @@
  * `report`, said by the agent: {"outcome": "done" | "failed", "summary", "verdict": "approve" | "changes",
  *    "findings": [{"path", "line", "severity", "body"}]}. */
 typedef struct Crew Crew;
+Crew *team_crew(Team *team); /* borrowed */
 
 enum {
     CREW_FINDINGS_MAX = 100,
@@ -31,6 +32,8 @@ enum {
 };
 
 Crew *crew_new(Team *team);
+/* What went on before is taken up; those of tasks that are queued wait for crew_start(). */
+void crew_begin(Crew *crew);
 void crew_free(Crew *crew); /* agents go on in their boxes */
 
 /* Who hears that an execution has ended: its row is on the disk. */
@@ -40,6 +43,10 @@ void crew_listen(Crew *crew, CrewEnded ended, void *data);
 /* A row that is `queued` is worked on, or goes on (after a restart: all states but the last).  What it needs
  * is read from the row.  A second call changes nothing. */
 void crew_start(Crew *crew, const char *execution_id);
+/* The same; `told` once, when it has a box, has to wait for one, or has ended. */
+void crew_start_told(Crew *crew, const char *execution_id, void (*told)(void *data), void *data);
+/* ERR_INVALID, which names those there are. */
+bool crew_has_adapter(Crew *crew, const char *name, GError **error);
 /* Ended with its box; `done` when nothing of it is left. */
 void crew_stop(Crew *crew, const char *execution_id, const char *reason, DbDone done, void *data);
 /* The box of this lease is not needed any more; `keep` (NULL, "files", "box"): what is kept of it. */
@@ -64,10 +71,12 @@ void crew_done(Crew *crew, const char *box_id, Json *body, TeamJsonFunc done, vo
 
 typedef struct AgentSpec {
     const char *actor, *owner;
-    const char *role;                                                       /* any name */
-    const char *task;                                                       /* id or number; NULL: none */
-    const char *const *requirements;                                        /* what it shall do */
+    const char *sees;                /* whose tasks it may name; NULL: everybody's */
+    const char *role;                /* any name */
+    const char *task;                /* id or number; NULL: none */
+    const char *const *requirements; /* what it shall do */
     const char *squad, *repository, *adapter, *provider, *model, *template; /* NULL: as usual */
+    Json *git; /* {username, email} of its commits where its squad has nobody for them; NULL: made */
 } AgentSpec;
 /* {"sandboxId", "role", "taskId", "agentId", …} */
 void agent_spawn(Team *team, const AgentSpec *spec, TeamJsonFunc done, void *data);

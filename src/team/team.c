@@ -123,6 +123,7 @@ team_load(Team *team, DbDone done, void *data)
 void
 team_start(Team *team)
 {
+    crew_begin(team->crew);
     flow_start(team->flow);
 }
 

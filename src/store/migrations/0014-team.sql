@@ -157,6 +157,7 @@ CREATE TABLE steps (
 -- see.  kind: work, fix, resolve, test, review.  state: see team/crew.h.  brief: what it was told beyond
 -- the plan, {goal, feedback, bundle, checks: [{name, run}]}, where no checks mean the repository's own.
 -- git_branch is its branch, made of git_base where there is none.  report: what it says itself.  result: what Coop has seen.
+-- repository_id: NULL is the task's.  seen: bytes of its output that became events.
 CREATE TABLE task_executions (
     id TEXT NOT NULL PRIMARY KEY,
     agent TEXT NOT NULL UNIQUE,
@@ -164,6 +165,7 @@ CREATE TABLE task_executions (
     step_id TEXT,
     squad_id TEXT,
     member_id TEXT,
+    repository_id TEXT,
     owner TEXT NOT NULL,
     kind TEXT NOT NULL,
     role TEXT NOT NULL,
@@ -176,6 +178,8 @@ CREATE TABLE task_executions (
     lease TEXT NOT NULL,
     box_id TEXT,
     run BIGINT,
+    workdir TEXT,
+    seen BIGINT NOT NULL DEFAULT 0,
     state TEXT NOT NULL,
     problem TEXT,
     try BIGINT NOT NULL,

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Everything an agent has to know, put together when it asks: its row, its role, its task, and the room as it
+ * is at that moment. */
+#include <string.h>
+
+#include "base/err.h"
+#include "team/crew-private.h"
+
+enum { CONTEXT_TOKENS = 100 * 1000, OUTPUT_TOKENS = 8192 };
+
+typedef struct Asking {
+    Shift *shift;
+    Json *brief;
+    TeamJsonFunc done;
+    void *data;
+} Asking;
+
+static void
+finish(Asking *a, const GError *error)
+{
+    a->done(error == NULL ? a->brief : NULL, error, a->data);
+    json_decref(a->brief);
+    shift_unref(a->shift);
+    g_free(a);
+}
+
+/* ---- its parts ---- */
+
+static Json *
+pick(const Json *row, const char *const *names)
+{
+    Json *picked = json_object();
+
+    if (!json_is_object(row)) {
+        json_decref(picked);
+        return json_null();
+    }
+    for (; *names != NULL; names++) {
+        Json *value = json_object_get(row, *names);
+
+        json_object_set_new(picked, *names, value != NULL ? json_incref(value) : json_null());
+    }
+    return picked;
+}
+
+static Json *
+told(const Shift *s, const char *name)
+{
+    Json *value = shift_told(s, name);
+
+    return value != NULL ? json_incref(value) : json_null();
+}
+
+static Json *
+limits_json(const Shift *s)
+{
+    const Role *role = shift_role(s);
+    guint context = role != NULL && role->context_tokens != 0 ? role->context_tokens : CONTEXT_TOKENS;
+
+    return json_pack("{s:I, s:I, s:I, s:I}", "turns", (json_int_t)shift_turns(s), "seconds",
+                     (json_int_t)shift_seconds(s), "context_tokens", (json_int_t)context, "output_tokens",
+                     (json_int_t)OUTPUT_TOKENS);
+}
+
+static Json *
+tools_json(const Shift *s)
+{
+    const Role *role = shift_role(s);
+    Json *list;
+
+    if (role == NULL || role->tools == NULL)
+        return json_null();
+    list = json_array();
+    for (char **tool = role->tools; *tool != NULL; tool++)
+        json_array_append_new(list, json_string(*tool));
+    return list;
+}
+
+static Json *
+make_brief(const Shift *s)
+{
+    static const char *const of_task[] = {"id", "number", "title", "request", NULL};
+    static const char *const of_step[] = {"name", "title", "details", "files", "feature", NULL};
+    g_autofree char *system = shift_system(s);
+    g_autofree char *model = shift_model(s);
+    const char *name = row_text(json_object_get(s->row, "member"), "name");
+    Json *checks = told(s, "checks");
+    Json *goal = told(s, "goal");
+
+    return json_pack(
+        "{s:s, s:s, s:s, s:s, s:s?, s:s, s:o, s:o, s:s, s:o, s:o, s:o, s:{s:s, s:s}, s:o, s:s?, s:s?, s:o, "
+        "s:o, s:I}",
+        "execution_id", s->id, "agent", shift_text(s, "agent"), "name",
+        name != NULL ? name : shift_text(s, "agent"), "role", shift_text(s, "role"), "specialization",
+        shift_text(s, "specialization"), "kind", shift_text(s, "kind"), "task",
+        pick(json_object_get(s->row, "task"), of_task), "step",
+        pick(json_object_get(s->row, "step"), of_step), "system", system, "goal", goal, "feedback",
+        told(s, "feedback"), "bundle", told(s, "bundle"), "model", "dialect", shift_dialect(s), "name", model,
+        "limits", limits_json(s), "workdir", s->workdir, "branch", shift_text(s, "git_branch"), "checks",
+        checks, "tools", tools_json(s), "try", (json_int_t)row_int(s->row, "try"));
+}
+
+void
+crew_brief(Crew *crew, const char *box_id, TeamJsonFunc done, void *data)
+{
+    g_autoptr(GError) error = NULL;
+    Shift *s = crew_in_box(crew, box_id, &error);
+    Asking *a;
+
+    if (s != NULL && s->workdir == NULL)
+        err_set(&error, ERR_UNAVAILABLE, "the box is being prepared; try again");
+    if (error != NULL) {
+        done(NULL, error, data);
+        return;
+    }
+    a = g_new0(Asking, 1);
+    *a = (Asking){shift_ref(s), make_brief(s), done, data};
+    g_assert(a->brief != NULL);
+    json_object_set_new(a->brief, "room", json_null());
+    json_object_set_new(a->brief, "plan_text", json_null());
+    finish(a, NULL);
+}

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is kept of boxes: an archive of their files below HOME/kept, or the box itself, paused.  The row comes
+ * last: an archive without one is removed by the next sweep. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/failpoint.h"
+#include "base/id.h"
+#include "base/io.h"
+#include "base/log.h"
+#include "team/crew-keep.h"
+
+enum {
+    FOLDER_MODE = 0700,
+    FILE_MODE = 0600,
+    PIECE = 64 * 1024,
+    SWEEP_MS = 10 * 60 * 1000,
+    SWEEP_MAX = 1000,
+};
+
+/* ---- an archive ---- */
+
+struct Archive {
+    Crew *crew;
+    Box *box;
+    char *id, *path, *full; /* `path` is below the home */
+    int fd;
+    guint64 bytes;
+    BoxRead *read;
+    GError *error;
+    ArchiveFunc done;
+    void *data;
+};
+
+static void
+archive_finish(Archive *a, const GError *error)
+{
+    if (error != NULL && a->error == NULL)
+        a->error = g_error_copy(error);
+    if (a->fd >= 0)
+        close(a->fd);
+    if (a->error != NULL)
+        (void)unlink(a->full); /* else the sweep does it */
+    a->done(a->error == NULL ? a->id : NULL, a->error == NULL ? a->path : NULL, a->bytes, a->error, a->data);
+    g_clear_error(&a->error);
+    box_unref(a->box);
+    crew_unref(a->crew);
+    g_free(a->id);
+    g_free(a->path);
+    g_free(a->full);
+    g_free(a);
+}
+
+static void
+on_ready(BoxRead *read, void *ctx)
+{
+    Archive *a = ctx;
+    guint8 piece[PIECE];
+    gssize n;
+
+    while ((n = box_read_bytes(read, piece, sizeof piece)) > 0) {
+        a->bytes += (guint64)n;
+        if (a->error != NULL)
+            continue;
+        if (a->bytes > CREW_KEEP_MAX)
+            err_set(&a->error, ERR_LIMIT, "the files are more than %d MiB", CREW_KEEP_MAX >> 20);
+        else if (!io_write_all(a->fd, piece, (size_t)n))
+            err_errno(&a->error, "write what is kept of a box");
+    }
+}
+
+static void
+on_end(BoxRead *read, const GError *error, void *ctx)
+{
+    Archive *a = ctx;
+
+    on_ready(read, a);
+    archive_finish(a, error);
+}
+
+static bool
+open_archive(Archive *a, GError **error)
+{
+    g_autofree char *folder = g_build_filename(a->crew->team->spec.home, "kept", NULL);
+
+    if (mkdir(folder, FOLDER_MODE) < 0 && errno != EEXIST)
+        return err_errno(error, "make '%s'", folder);
+    a->fd = open(a->full, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, FILE_MODE);
+    return a->fd >= 0 || err_errno(error, "make '%s'", a->full);
+}
+
+void
+archive_start(Crew *crew, Box *box, const char *path, ArchiveFunc done, void *data)
+{
+    static const BoxReadEvents events = {NULL, on_ready, on_end};
+    const BoxFileSpec place = {.box = box, .actor = "coop"};
+    char id[ID_UUID_LEN + 1];
+    Archive *a = g_new0(Archive, 1);
+    g_autoptr(GError) error = NULL;
+
+    id_new_uuid(id);
+    *a = (Archive){.crew = crew_ref(crew), .box = box_ref(box), .fd = -1, .done = done, .data = data};
+    a->id = g_strdup(id);
+    a->path = g_strdup_printf("kept/%s.tar", id);
+    a->full = g_build_filename(crew->team->spec.home, a->path, NULL);
+    if (open_archive(a, &error))
+        a->read = box_tree_read(&place, path, &events, a, &error);
+    if (a->read == NULL)
+        archive_finish(a, error);
+}
+
+/* ---- rows ---- */
+
+static bool
+run_keep(RowJob *job, const void *spec, Json **ret_value, GError **error)
+{
+    const KeptSpec *k = spec;
+
+    return db_exec(job->tx,
+                   "INSERT INTO kept (id, task_id, execution_id, box_id, kind, path, bytes, created_us, "
+                   "expires_us) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                   DB_ARGS(db_text(k->id), db_text(k->task_id), db_text(k->execution_id), db_text(k->box_id),
+                           db_text(k->kind), db_text(k->path), db_int(k->bytes), db_int(job->now_us),
+                           db_int(job->now_us + k->keep_us)),
+                   error);
+}
+
+void
+kept_put(Crew *crew, const KeptSpec *kept, TeamJsonFunc done, void *data)
+{
+    static const RowMember members[] = {ROW_AT_TEXT(KeptSpec, id),
+                                        ROW_AT_TEXT(KeptSpec, task_id),
+                                        ROW_AT_TEXT(KeptSpec, execution_id),
+                                        ROW_AT_TEXT(KeptSpec, box_id),
+                                        ROW_AT_TEXT(KeptSpec, kind),
+                                        ROW_AT_TEXT(KeptSpec, path),
+                                        ROW_AT_END};
+    static const RowOp op = {ROW_WRITES, sizeof(KeptSpec), members, run_keep};
+
+    team_run(crew->team, &op, kept, done, data);
+}
+
+/* ---- the files of an agent without a repository ---- */
+
+typedef struct FilesKept {
+    Shift *shift;
+    char *path;
+} FilesKept;
+
+static void
+on_files_row(Json *value, const GError *error, void *data)
+{
+    FilesKept *f = data;
+    g_autoptr(Shift) s = f->shift;
+
+    if (s->crew != NULL && s->phase == SHIFT_PROVING)
+        shift_kept(s, error == NULL ? f->path : NULL);
+    g_free(f->path);
+    g_free(f);
+}
+
+static void
+on_files(const char *id, const char *path, guint64 bytes, const GError *error, void *data)
+{
+    g_autoptr(Shift) s = data;
+    BoxInfo info;
+
+    if (s->crew == NULL || s->phase != SHIFT_PROVING)
+        return;
+    if (error != NULL) {
+        log_warn("crew", "an agent's files could not be kept", log_str("execution", s->id),
+                 log_gerror(error));
+        shift_kept(s, NULL);
+        return;
+    }
+    FAILPOINT("crew-kept");
+    FilesKept *f = g_new0(FilesKept, 1);
+
+    *f = (FilesKept){shift_ref(s), g_strdup(path)};
+    box_info(s->box, &info);
+    kept_put(s->crew,
+             &(KeptSpec){.id = id,
+                         .task_id = shift_text(s, "task_id"),
+                         .execution_id = s->id,
+                         .box_id = info.id,
+                         .kind = "files",
+                         .path = path,
+                         .bytes = (gint64)bytes,
+                         .keep_us = (gint64)s->crew->team->limits.keep_s * G_USEC_PER_SEC},
+             on_files_row, f);
+}
+
+void
+shift_keep_files(Shift *s)
+{
+    archive_start(s->crew, s->box, s->workdir, on_files, shift_ref(s));
+}
+
+/* ---- what is over ---- */
+
+static bool
+run_expired(RowJob *job, const void *spec, Json **ret_value, GError **error)
+{
+    g_autoptr(Json) list = json_array();
+    g_autoptr(DbRows)
+        rows = db_query(job->tx, "SELECT id, path, box_id, kind FROM kept WHERE expires_us < ? LIMIT ?",
+                        DB_ARGS(db_int(job->now_us), db_int(SWEEP_MAX)), error);
+    bool found = false;
+
+    if (rows == NULL)
+        return false;
+    do {
+        if (!db_rows_next(rows, &found, error))
+            return false;
+        if (found)
+            json_array_append_new(list, json_pack("{s:s, s:s?, s:s?, s:s}", "id", db_rows_text(rows, 0),
+                                                  "path", db_rows_text(rows, 1), "box_id",
+                                                  db_rows_text(rows, 2), "kind", db_rows_text(rows, 3)));
+    } while (found);
+    g_clear_pointer(&rows, db_rows_free);
+    if (!db_exec(job->tx, "DELETE FROM kept WHERE expires_us < ?", DB_ARGS(db_int(job->now_us)), error))
+        return false;
+    *ret_value = json_pack("{s:O}", "kept", list);
+    return true;
+}
+
+static void
+on_box_gone(Box *box, const GError *error, void *data)
+{
+    /* Its own time ends it, if nothing else does. */
+}
+
+static void
+remove_kept(Crew *crew, const Json *kept)
+{
+    const char *path = row_text(kept, "path"), *box_id = row_text(kept, "box_id");
+    g_autofree char *full = path != NULL ? g_build_filename(crew->team->spec.home, path, NULL) : NULL;
+    Box *box = strcmp(row_text(kept, "kind"), "box") == 0 && crew->team->spec.boxes != NULL
+                   ? box_host_find(crew->team->spec.boxes, box_id, NULL)
+                   : NULL;
+
+    if (full != NULL && unlink(full) < 0 && errno != ENOENT)
+        log_warn("crew", "what was kept cannot be removed", log_str("path", path));
+    if (box != NULL)
+        box_kill(box, "expired", "coop", on_box_gone, NULL);
+}
+
+static void
+on_expired(Json *value, const GError *error, void *data)
+{
+    Crew *crew = data;
+    size_t i;
+    Json *one;
+
+    if (!crew->closed) {
+        json_array_foreach(json_object_get(value, "kept"), i, one) remove_kept(crew, one);
+        loop_timer_set(crew->loop, &crew->timer, SWEEP_MS);
+    }
+    crew_unref(crew);
+}
+
+static void
+on_timer(LoopTimer *timer)
+{
+    crew_sweep((Crew *)timer);
+}
+
+void
+crew_sweep(Crew *crew)
+{
+    static const RowOp op = {ROW_WRITES, sizeof(int), NULL, run_expired};
+
+    crew->timer.expired = on_timer;
+    team_run(crew->team, &op, &(int){0}, on_expired, crew_ref(crew));
+}

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The end from outside: of an execution with its box, and of a box that nobody needs any more. */
+#include <string.h>
+
+#include "base/err.h"
+#include "base/failpoint.h"
+#include "base/id.h"
+#include "base/log.h"
+#include "team/crew-keep.h"
+
+static const char killed[] = "stopped";
+
+/* ---- finding a box ---- */
+
+typedef struct LeaseSearch {
+    const char *task_id, *lease;
+    Box *found;
+} LeaseSearch;
+
+static void
+look_at(Box *box, void *data)
+{
+    LeaseSearch *search = data;
+    BoxInfo info;
+
+    box_info(box, &info);
+    if (g_strcmp0(info.lease, search->lease) == 0 && g_strcmp0(info.task_id, search->task_id) == 0)
+        search->found = box;
+}
+
+/* Borrowed; NULL: none lives. */
+static Box *
+find_leased(Crew *crew, const char *task_id, const char *lease)
+{
+    LeaseSearch search = {task_id, lease, NULL};
+
+    if (crew->team->spec.boxes != NULL)
+        box_host_each(crew->team->spec.boxes, NULL, look_at, &search);
+    return search.found;
+}
+
+/* ---- stop ---- */
+
+typedef struct Stop {
+    Crew *crew;
+    char *id, *reason;
+    Json *row;
+    DbDone done;
+    void *data;
+} Stop;
+
+static void
+stop_finish(Stop *stop, const GError *error)
+{
+    stop->done(stop->data, error);
+    crew_unref(stop->crew);
+    json_decref(stop->row);
+    g_free(stop->id);
+    g_free(stop->reason);
+    g_free(stop);
+}
+
+/* False: the server is stopping, and it has ended. */
+static bool
+stop_goes_on(Stop *stop)
+{
+    g_autoptr(GError) error = NULL;
+
+    if (!stop->crew->closed)
+        return true;
+    err_set(&error, ERR_CANCELLED, "the server is stopping");
+    stop_finish(stop, error);
+    return false;
+}
+
+static void
+on_stopped(Json *value, const GError *error, void *data)
+{
+    stop_finish(data, error);
+}
+
+static void
+on_killed(Box *box, const GError *error, void *data)
+{
+    Stop *stop = data;
+
+    if (error != NULL)
+        log_warn("crew", "a box cannot be ended", log_str("execution", stop->id), log_gerror(error));
+    FAILPOINT("crew-stopped");
+    if (!stop_goes_on(stop))
+        return;
+    crew_end(stop->crew,
+             &(CrewEnd){.id = stop->id, .state = "stopped", .problem = stop->reason, .actor = "coop"},
+             on_stopped, stop);
+}
+
+static void
+on_row(Json *value, const GError *error, void *data)
+{
+    Stop *stop = data;
+
+    if (error != NULL || row_int(value, "ended_us") != 0) {
+        stop_finish(stop, error);
+        return;
+    }
+    if (!stop_goes_on(stop))
+        return;
+    stop->row = json_incref(value);
+    Box *box = find_leased(stop->crew, row_text(value, "task_id"), row_text(value, "lease"));
+
+    if (box != NULL)
+        box_kill(box, killed, "coop", on_killed, stop);
+    else
+        on_killed(NULL, NULL, stop);
+}
+
+/* A box that was asked for has come, or not. */
+static void
+on_leased(Shift *s, void *data)
+{
+    Stop *stop = data;
+
+    if (stop_goes_on(stop))
+        crew_load(stop->crew, stop->id, on_row, stop);
+}
+
+void
+crew_stop(Crew *crew, const char *execution_id, const char *reason, DbDone done, void *data)
+{
+    Shift *s = g_hash_table_lookup(crew->shifts, execution_id);
+    Stop *stop = g_new0(Stop, 1);
+    bool leasing = s != NULL && s->leasing;
+
+    *stop = (Stop){.crew = crew_ref(crew),
+                   .id = g_strdup(execution_id),
+                   .reason = g_strdup(reason),
+                   .done = done,
+                   .data = data};
+    if (leasing) {
+        s->leased = on_leased;
+        s->leased_data = stop;
+    }
+    if (s != NULL)
+        shift_let_go(s);
+    if (!leasing)
+        crew_load(crew, stop->id, on_row, stop);
+}
+
+/* ---- release ---- */
+
+typedef struct Release {
+    Crew *crew;
+    Box *box;
+    char *task_id, *box_id;
+    DbDone done;
+    void *data;
+} Release;
+
+static void
+release_finish(Release *r, const GError *error)
+{
+    r->done(r->data, error);
+    crew_unref(r->crew);
+    box_unref(r->box);
+    g_free(r->task_id);
+    g_free(r->box_id);
+    g_free(r);
+}
+
+static void
+on_released(Box *box, const GError *error, void *data)
+{
+    release_finish(data, error);
+}
+
+static void
+end_box(Release *r)
+{
+    FAILPOINT("crew-release");
+    box_kill(r->box, "released", "coop", on_released, r);
+}
+
+static KeptSpec
+kept_of(const Release *r, const char *id, const char *kind)
+{
+    return (KeptSpec){.id = id,
+                      .task_id = r->task_id,
+                      .box_id = r->box_id,
+                      .kind = kind,
+                      .keep_us = (gint64)r->crew->team->limits.keep_s * G_USEC_PER_SEC};
+}
+
+static void
+on_files_row(Json *value, const GError *error, void *data)
+{
+    end_box(data);
+}
+
+static void
+on_files(const char *id, const char *path, guint64 bytes, const GError *error, void *data)
+{
+    Release *r = data;
+
+    if (r->crew->closed) {
+        release_finish(r, error);
+        return;
+    }
+    if (error != NULL) {
+        log_warn("crew", "a box's files could not be kept", log_str("box", r->box_id), log_gerror(error));
+        end_box(r);
+        return;
+    }
+    KeptSpec kept = kept_of(r, id, "files");
+
+    kept.path = path;
+    kept.bytes = (gint64)bytes;
+    kept_put(r->crew, &kept, on_files_row, r);
+}
+
+static void
+on_box_row(Json *value, const GError *error, void *data)
+{
+    release_finish(data, error);
+}
+
+/* A box that cannot be paused is ended: nobody would find it. */
+static void
+on_paused(Box *box, const GError *error, void *data)
+{
+    Release *r = data;
+    char id[ID_UUID_LEN + 1];
+
+    if (r->crew->closed) {
+        release_finish(r, error);
+        return;
+    }
+    if (error != NULL) {
+        end_box(r);
+        return;
+    }
+    id_new_uuid(id);
+    KeptSpec kept = kept_of(r, id, "box");
+
+    kept_put(r->crew, &kept, on_box_row, r);
+}
+
+void
+crew_release(Crew *crew, const char *task_id, const char *lease, const char *keep, DbDone done, void *data)
+{
+    Box *box = find_leased(crew, task_id, lease);
+    BoxInfo info;
+
+    if (box == NULL) {
+        done(data, NULL);
+        return;
+    }
+    Release *r = g_new0(Release, 1);
+
+    box_info(box, &info);
+    *r = (Release){.crew = crew_ref(crew),
+                   .box = box_ref(box),
+                   .task_id = g_strdup(task_id),
+                   .box_id = g_strdup(info.id),
+                   .done = done,
+                   .data = data};
+    if (g_strcmp0(keep, "files") == 0)
+        archive_start(crew, box, ".", on_files, r);
+    else if (g_strcmp0(keep, "box") == 0)
+        box_pause(box, "coop", on_paused, r);
+    else
+        end_box(r);
+}
