@@ -9,7 +9,7 @@
 #include "base/log.h"
 
 /* The loop stands still while JSON is parsed; who has no key may not make it stand for long. */
-enum { STRANGER_BODY_MAX = 16 * 1024 };
+enum { STRANGER_BODY_MAX = 16 * 1024, BOX_BODY_MAX = 256 * 1024 };
 /* Where nothing better is known of when it is worth a try. */
 enum { RETRY_S = 1 };
 
@@ -208,6 +208,8 @@ call_read_json(ApiCall *call, CallBodyFunc func, void *data)
     guint64 max = call->api->body_max;
     if (call->caller.kind == CALLER_NOBODY)
         max = MIN(max, STRANGER_BODY_MAX);
+    else if (call->caller.kind == CALLER_BOX)
+        max = MIN(max, BOX_BODY_MAX);
     BodyRead *read = g_new0(BodyRead, 1);
     *read = (BodyRead){.call = call, .func = func, .data = data};
     http_request_read_all(call->request, max, on_body, read);

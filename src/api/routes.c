@@ -6,6 +6,8 @@
 
 /* clang-format off */
 static const ApiRoute *const tables[] = {
+    agent_face_routes,
+    agents_routes,
     backup_routes,
     checks_routes,
     merges_routes,

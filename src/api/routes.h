@@ -3,6 +3,8 @@
 #include "api/call.h"
 
 /* One table per resource, in the file of that name. */
+extern const ApiRoute agent_face_routes[];
+extern const ApiRoute agents_routes[];
 extern const ApiRoute backup_routes[];
 extern const ApiRoute checks_routes[];
 extern const ApiRoute merges_routes[];

@@ -13,7 +13,7 @@
 enum { HEAD_MS = 3600 * 1000, STALL_MS = 600 * 1000 };
 
 /* A new one needs routes with ROUTE_BOX (api/call.h). */
-static const char *const prefixes[] = {"/git/", "/rooms/"};
+static const char *const prefixes[] = {"/git/", "/agent/", "/rooms/"};
 
 bool
 forward_owns(const char *path)

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A server whose agents are played by what they are told: the goal is a script of the shell."""
+import contextlib
+import json
+import pathlib
+import shutil
+import tempfile
+
+from boxserver import LAYER, need_boxes
+from harness import wait_until
+from workserver import WorkServer, add_git, make_source
+
+AGENTS = '/api/v1/agents'
+PLAYER = '''
+description: does what it is told
+command: [/bin/bash, -c, "{goal}"]
+output: json
+events:
+  - where: {say: said}
+    kind: said
+    text: text
+  - where: {say: tool}
+    kind: tool
+    name: name
+'''
+# One request to the agents' face: method, path, body.
+FACE = r'''face() { exec 3<>/dev/tcp/127.0.0.1/3128
+printf '%s %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %s\r\nConnection: close\r\n\r\n%s' \
+    "$1" "$2" "${#3}" "$3" >&3; cat <&3; exec 3>&-; echo; }
+'''
+ENDS = ('done', 'failed', 'lost', 'stopped')
+
+
+class CrewServer(WorkServer):
+    def begin_agent(self, *lines, status=201, **more):
+        body = {'role': 'coder', 'adapter': 'player', 'requirements': [FACE, *lines], **more}
+        return self.post(AGENTS, body, status=status)
+
+    def agent(self, agent):
+        return self.get(f'{AGENTS}/{agent["id"]}')
+
+    def agent_in(self, agent, *states):
+        return wait_until(lambda: (a := self.agent(agent))['state'] in states and a,
+                          lambda: f'{states}: {json.dumps(self.agent(agent))[:3000]}')
+
+    def agent_ended(self, agent):
+        return self.agent_in(agent, *ENDS)
+
+    def events_of(self, agent, *kinds):
+        found = self.get(f'/api/v1/events?execution={agent["id"]}&limit=500')['events']
+        return [e for e in found if e['kind'] in kinds]
+
+    def output_of(self, agent):
+        """What its program printed."""
+        return self.output(agent['sandboxId'], agent['run']).body.decode()
+
+
+@contextlib.contextmanager
+def crew_serving(**options):
+    need_boxes()
+    place = pathlib.Path(tempfile.mkdtemp(prefix='coop-'))
+    place.chmod(0o711)  # the door is another user
+    try:
+        server = CrewServer(place, **options)
+        server.home.mkdir(mode=0o700)
+        (server.home / 'agents').mkdir()
+        (server.home / 'agents' / 'player.yaml').write_text(PLAYER)
+        server.keeper.prepare()
+        add_git(server.keeper.templates / LAYER)
+        (server.keeper.templates / LAYER / 'usr/local/bin').mkdir(parents=True, exist_ok=True)
+        server.start()
+        try:
+            server.import_repo('work', make_source(place / 'source'))
+            yield server
+        except BaseException:
+            print(server.log()[-6000:])
+            raise
+        finally:
+            server.finish()
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
