@@ -76,6 +76,12 @@ brief_clear(Brief *brief)
 }
 
 bool
+brief_is_review(const Brief *brief)
+{
+    return g_strcmp0(brief->role, "reviewer") == 0 || g_strcmp0(brief->kind, "review") == 0;
+}
+
+bool
 brief_has_tool(const Brief *brief, const char *name)
 {
     size_t i;

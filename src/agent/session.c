@@ -16,6 +16,7 @@
 
 enum { LINE_SHOWN = 160 };
 
+static const char ended[] = "the session ended";
 static const char interrupted[] =
     "error: the program was started again while this ran. Look at the state of the "
     "work tree before you go on.";
@@ -34,6 +35,10 @@ typedef struct Session {
     Json *tools;
     guint silent, malformed; /* in a row */
 } Session;
+
+typedef struct CallRef {
+    const char *id, *name, *arguments;
+} CallRef;
 
 /* ---- what people see in the log ---- */
 
@@ -66,9 +71,7 @@ end_failed(Session *s, const char *reason, const char *summary)
 static void
 end_with_words(Session *s, const char *words)
 {
-    bool reviews = g_strcmp0(s->brief.role, "reviewer") == 0;
-
-    if (reviews || *words == '\0') {
+    if (brief_is_review(&s->brief) || *words == '\0') {
         end_failed(s, "no_tool_call", "the model stopped calling tools, and did not say that it is done");
         return;
     }
@@ -93,19 +96,22 @@ finish(Session *s, GError **error)
 
 /* ---- tools ---- */
 
+/* `done` gets no result: it is under way until the server knows, and is called again by a program that goes
+ * on. */
 static bool
-run_call(Session *s, const AnswerCall *call, bool *ret_malformed, GError **error)
+run_call(Session *s, const CallRef *call, bool *ret_malformed, GError **error)
 {
     gint64 begun_us = clock_mono_us();
     g_autoptr(GString) text = g_string_new(NULL);
     ToolResult result = {.text = text};
 
-    show(call->name, call->arguments->str);
-    if (!tool_call(&s->work, call->name, call->arguments->str, &result, ret_malformed, error))
+    show(call->name, call->arguments);
+    if (!tool_call(&s->work, call->name, call->arguments, &result, ret_malformed, error))
         return false;
-    talk_add_result(s->talk, call->id, call->name, text->str);
+    if (!s->work.ending.is_set)
+        talk_add_result(s->talk, call->id, call->name, text->str);
     events_tool(s->events, &(ToolEvent){.name = call->name,
-                                        .arguments = call->arguments->str,
+                                        .arguments = call->arguments,
                                         .output = text->str,
                                         .exit_code = result.exit_code,
                                         .duration_ms = (clock_mono_us() - begun_us) / 1000});
@@ -118,10 +124,12 @@ run_calls(Session *s, const Answer *answer, GError **error)
     bool all_malformed = true;
 
     for (guint i = 0; i < answer->calls->len; i++) {
+        const AnswerCall *call = g_ptr_array_index(answer->calls, i);
         bool malformed = false;
 
-        events_flush(s->events);
-        if (!run_call(s, g_ptr_array_index(answer->calls, i), &malformed, error))
+        if (tool_is_slow(call->name))
+            events_flush(s->events);
+        if (!run_call(s, &(CallRef){call->id, call->name, call->arguments->str}, &malformed, error))
             return false;
         all_malformed = all_malformed && malformed;
         if (s->work.ending.is_set)
@@ -131,6 +139,31 @@ run_calls(Session *s, const Answer *answer, GError **error)
     s->malformed = all_malformed ? s->malformed + 1 : 0;
     if (s->malformed >= SESSION_MALFORMED_MAX)
         end_failed(s, "malformed_calls", "the model keeps calling tools in ways that make no sense");
+    return true;
+}
+
+/* Calls that were under way when the last program ended.  What changes nothing is done again. */
+static bool
+run_pending(Session *s, bool same, GError **error)
+{
+    g_autoptr(Json) pending = talk_pending(s->talk);
+    size_t i;
+    Json *value;
+
+    json_array_foreach(pending, i, value)
+    {
+        const CallRef call = {.id = json_string_value(json_object_get(value, "id")),
+                              .name = json_string_value(json_object_get(value, "name")),
+                              .arguments = json_string_value(json_object_get(value, "arguments"))};
+        bool malformed, done = strcmp(call.name, "done") == 0;
+
+        if (!same || !tool_is_repeatable(call.name))
+            talk_add_result(s->talk, call.id, call.name, done ? ended : interrupted);
+        else if (!run_call(s, &call, &malformed, error))
+            return false;
+        if (s->work.ending.is_set)
+            return true;
+    }
     return true;
 }
 
@@ -213,21 +246,23 @@ work(Session *s, GError **error)
 
 /* ---- the beginning ---- */
 
-static void
-open_talk(Session *s)
+static bool
+open_talk(Session *s, GError **error)
 {
     g_autofree char *above = g_path_get_dirname(s->brief.workdir);
     g_autofree char *path = g_build_filename(above, ".coop", "talk.jsonl", NULL);
     TalkFound found;
     g_autofree char *text = NULL;
 
+    s->work.question_path = g_build_filename(above, ".coop", "question.json", NULL);
     s->talk = talk_open(path, &s->brief, &found);
-    if (found != TALK_NEW)
-        (void)talk_settle(s->talk, interrupted); /* mostly there is nothing to settle */
+    if (found != TALK_NEW && !run_pending(s, found == TALK_SAME, error))
+        return false;
     if (found == TALK_SAME)
-        return;
+        return true;
     text = found == TALK_NEW ? brief_format(&s->brief) : brief_format_again(&s->brief);
-    talk_add_user(s->talk, text);
+    talk_add_goal(s->talk, text);
+    return true;
 }
 
 static bool
@@ -252,7 +287,8 @@ begin(Session *s, int cancel_fd, GError **error)
     if (s->model == NULL)
         return false;
     s->tools = tools_describe(&s->brief);
-    open_talk(s);
+    if (!open_talk(s, error))
+        return false;
     keep_init(&s->keep, &s->brief, s->model, s->talk);
     return true;
 }
@@ -261,6 +297,7 @@ static void
 session_clear(Session *s)
 {
     ending_clear(&s->work.ending);
+    g_free(s->work.question_path);
     auto_close(&s->work.root_fd);
     events_free(s->events);
     talk_free(s->talk);

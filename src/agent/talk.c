@@ -200,6 +200,12 @@ talk_add_user(Talk *talk, const char *text)
     add(talk, json_pack("{s:s, s:o}", "role", "user", "text", make_text(text)));
 }
 
+void
+talk_add_goal(Talk *talk, const char *text)
+{
+    add(talk, json_pack("{s:s, s:o, s:b}", "role", "user", "text", make_text(text), "goal", 1));
+}
+
 static Json *
 make_call(const AnswerCall *call)
 {
@@ -228,38 +234,41 @@ talk_add_result(Talk *talk, const char *id, const char *name, const char *text)
         json_pack("{s:s, s:s, s:s, s:o}", "role", "tool", "id", id, "name", name, "text", make_text(text)));
 }
 
-guint
-talk_settle(Talk *talk, const char *text)
+Json *
+talk_pending(const Talk *talk)
 {
     size_t n = json_array_size(talk->messages), last = n;
-    guint settled = 0;
+    Json *pending = json_array();
 
     while (last > 0 && is_role(json_array_get(talk->messages, last - 1), "tool"))
         last--;
     Json *answer = last > 0 ? json_array_get(talk->messages, last - 1) : NULL;
-    if (!is_role(answer, "assistant"))
-        return 0;
+    Json *calls = is_role(answer, "assistant") ? json_object_get(answer, "calls") : NULL;
     /* Results come in the order of the calls. */
-    g_autoptr(Json) calls = json_incref(json_object_get(answer, "calls"));
-    for (size_t i = n - last; i < json_array_size(calls); i++, settled++) {
-        Json *call = json_array_get(calls, i);
-
-        talk_add_result(talk, json_string_value(json_object_get(call, "id")),
-                        json_string_value(json_object_get(call, "name")), text);
-    }
-    return settled;
+    for (size_t i = n - last; i < json_array_size(calls); i++)
+        json_array_append(pending, json_array_get(calls, i));
+    return pending;
 }
 
 void
 talk_replace(Talk *talk, size_t from, size_t to, const char *text)
 {
     gint64 turns = talk_turns(talk);
+    g_autoptr(Json) goal = NULL;
 
-    for (size_t i = from; i < to; i++)
+    for (size_t i = from; i < to; i++) {
+        g_autoptr(Json) message = json_incref(json_array_get(talk->messages, from));
+
         json_array_remove(talk->messages, from);
-    if (text != NULL)
-        json_array_insert_new(talk->messages, from,
-                              json_pack("{s:s, s:o}", "role", "user", "text", make_text(text)));
+        if (json_is_true(json_object_get(message, "goal"))) {
+            json_decref(goal);
+            goal = g_steal_pointer(&message);
+        }
+    }
+    json_array_insert_new(talk->messages, from,
+                          json_pack("{s:s, s:o}", "role", "user", "text", make_text(text)));
+    if (goal != NULL)
+        json_array_insert(talk->messages, from, goal);
     talk->turns_base = turns - count_answers(talk);
 }
 
@@ -267,4 +276,12 @@ void
 talk_set_text(Talk *talk, size_t index, const char *text)
 {
     json_object_set_new(json_array_get(talk->messages, index), "text", make_text(text));
+}
+
+void
+talk_set_arguments(Talk *talk, size_t index, size_t call, const char *arguments)
+{
+    Json *calls = json_object_get(json_array_get(talk->messages, index), "calls");
+
+    json_object_set_new(json_array_get(calls, call), "arguments", make_text(arguments));
 }

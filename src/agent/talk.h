@@ -30,15 +30,18 @@ Json *talk_messages(const Talk *talk);
 gint64 talk_turns(const Talk *talk);
 
 void talk_add_user(Talk *talk, const char *text);
+/* One that stays whole when older turns are summarised: what a later try was told. */
+void talk_add_goal(Talk *talk, const char *text);
 /* Arguments that are no JSON object are kept as an empty one: servers refuse them later. */
 void talk_add_answer(Talk *talk, const Answer *answer);
 void talk_add_result(Talk *talk, const char *id, const char *name, const char *text);
-/* Calls of the last answer that have no result, because the program ended: each gets `text`. */
-guint talk_settle(Talk *talk, const char *text);
+/* Calls of the last answer that have no result, because the program ended; a list that the caller owns. */
+Json *talk_pending(const Talk *talk);
 
-/* In place of the messages from..to-1 (a user's, then whole turns) comes one of a user, or none (NULL). */
+/* In place of the messages from..to-1, whole turns, comes one of a user, behind the last goal among them. */
 void talk_replace(Talk *talk, size_t from, size_t to, const char *text);
-/* The text of one message. */
+/* The text of one message; the arguments of one of its calls. */
 void talk_set_text(Talk *talk, size_t index, const char *text);
-/* Writes the file anew after the last two. */
+void talk_set_arguments(Talk *talk, size_t index, size_t call, const char *arguments);
+/* Writes the file anew, after the last three. */
 void talk_save(Talk *talk);

@@ -160,6 +160,7 @@ const Tool tool_read = {
                   "\"from\": {\"type\": \"integer\", \"description\": \"first line, from 1\"},"
                   "\"lines\": {\"type\": \"integer\", \"description\": \"how many, 800 if not given\"}},"
                   "\"required\": [\"path\"]}",
+    .flags = TOOL_REPEATABLE,
     .run = read_run,
 };
 
@@ -190,6 +191,7 @@ const Tool tool_write = {
     .parameters = "{\"type\": \"object\", \"properties\": {"
                   "\"path\": {\"type\": \"string\"}, \"text\": {\"type\": \"string\"}},"
                   "\"required\": [\"path\", \"text\"]}",
+    .flags = TOOL_REPEATABLE,
     .run = write_run,
 };
 

@@ -197,5 +197,6 @@ const Tool tool_search = {
                   "\"path\": {\"type\": \"string\", \"description\": \"file or folder; all if not given\"},"
                   "\"files\": {\"type\": \"string\", \"description\": \"names of files, as in *.py\"}},"
                   "\"required\": [\"pattern\"]}",
+    .flags = TOOL_SLOW | TOOL_REPEATABLE,
     .run = search_run,
 };

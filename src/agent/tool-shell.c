@@ -81,6 +81,7 @@ const Tool tool_shell = {
         "\"command\": {\"type\": \"string\"},"
         "\"timeout\": {\"type\": \"integer\", \"description\": \"seconds, 120 if not given, at most 1800\"}},"
         "\"required\": [\"command\"]}",
+    .flags = TOOL_SLOW,
     .run = shell_run,
 };
 
@@ -134,6 +135,7 @@ const Tool tool_test = {
     .name = "test",
     .description = "Run the checks of this step, as Coop will run them afterwards.",
     .parameters = "{\"type\": \"object\", \"properties\": {}}",
+    .flags = TOOL_SLOW | TOOL_REPEATABLE,
     .run = test_run,
 };
 
@@ -230,5 +232,6 @@ const Tool tool_commit = {
                   "\"paths\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}, \"description\": "
                   "\"only these; everything if not given\"}},"
                   "\"required\": [\"message\"]}",
+    .flags = TOOL_SLOW,
     .run = commit_run,
 };

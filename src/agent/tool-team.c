@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tools that speak with others: room, ask, done. */
 #include <string.h>
+#include <unistd.h>
 
 #include "agent/tool.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/log.h"
+#include "base/path.h"
 
 enum { OPTIONS_MAX = 20, WORD_MAX = 40 };
 
@@ -51,6 +54,48 @@ const Tool tool_room = {
 
 /* ---- ask ---- */
 
+/* The id of the question, if these words are open already: the program was started again. */
+static char *
+find_question(const Work *work, const char *question)
+{
+    g_autofree char *text = NULL;
+
+    if (work->question_path == NULL || !g_file_get_contents(work->question_path, &text, NULL, NULL))
+        return NULL;
+    g_autoptr(Json) kept = json_decode(text, strlen(text), NULL);
+    bool same = g_strcmp0(json_string_value(json_object_get(kept, "question")), question) == 0;
+    return same ? g_strdup(json_string_value(json_object_get(kept, "id"))) : NULL;
+}
+
+static void
+keep_question(const Work *work, const char *question, const char *id)
+{
+    g_autoptr(Json) kept = json_pack("{s:s, s:s}", "question", question, "id", id);
+    g_autofree char *text = json_encode(kept);
+    g_autoptr(GError) error = NULL;
+
+    if (work->question_path != NULL &&
+        !path_write_atomic(work->question_path, text, strlen(text), 0600, &error))
+        log_warn("agent", "the question is not kept", log_gerror(error));
+}
+
+static char *
+ask(Work *work, const char *question, Json *options, GError **error)
+{
+    g_autofree char *id = find_question(work, question);
+
+    if (id == NULL) {
+        id = face_ask(work->face, question, options, error);
+        if (id == NULL)
+            return NULL;
+        keep_question(work, question, id);
+    }
+    char *answer = face_answer(work->face, id, error);
+    if (answer != NULL && work->question_path != NULL)
+        (void)unlink(work->question_path); /* at worst the same words have the same answer */
+    return answer;
+}
+
 static bool
 ask_run(Work *work, Json *arguments, ToolResult *result, GError **error)
 {
@@ -65,12 +110,9 @@ ask_run(Work *work, Json *arguments, ToolResult *result, GError **error)
 
     if (!json_read(arguments, fields, error))
         return false;
-    g_autofree char *id = face_ask(work->face, question, options, error);
-    g_autofree char *answer = id != NULL ? face_answer(work->face, id, error) : NULL;
-    gint64 waited_us = clock_mono_us() - begun_us;
+    g_autofree char *answer = ask(work, question, options, error);
     /* A person's time is not the agent's. */
-    work->deadline_us += waited_us;
-    work->asked_us += waited_us;
+    work->deadline_us += clock_mono_us() - begun_us;
     if (answer == NULL)
         return false;
     g_string_assign(result->text, answer);
@@ -84,6 +126,7 @@ const Tool tool_ask = {
                   "\"question\": {\"type\": \"string\"},"
                   "\"options\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}}},"
                   "\"required\": [\"question\"]}",
+    .flags = TOOL_SLOW | TOOL_REPEATABLE,
     .run = ask_run,
 };
 
@@ -113,11 +156,9 @@ check_finding(Json *finding, GError **error)
 static bool
 check_verdict(const Work *work, const char *verdict, GError **error)
 {
-    bool reviews = g_strcmp0(work->brief->role, "reviewer") == 0 ||
-                   g_strcmp0(work->brief->kind, "review") == 0;
-
     if (verdict == NULL)
-        return !reviews || err_set(error, ERR_INVALID, "a review needs a verdict: approve or changes");
+        return !brief_is_review(work->brief) ||
+               err_set(error, ERR_INVALID, "a review needs a verdict: approve or changes");
     return strcmp(verdict, "approve") == 0 || strcmp(verdict, "changes") == 0 ||
            err_set(error, ERR_INVALID, "'verdict' is approve or changes");
 }
@@ -169,5 +210,6 @@ const Tool tool_done = {
                   "\"severity\": {\"type\": \"string\", \"enum\": [\"info\", \"warning\", \"error\"]},"
                   "\"body\": {\"type\": \"string\"}}, \"required\": [\"path\", \"body\"]}}},"
                   "\"required\": [\"summary\"]}",
+    .flags = TOOL_REPEATABLE,
     .run = done_run,
 };

@@ -11,13 +11,33 @@ static const Tool *const all[] = {&tool_shell, &tool_read,   &tool_write, &tool_
                                   &tool_test,  &tool_commit, &tool_room,  &tool_ask,  &tool_done};
 
 static const Tool *
-find(const Brief *brief, const char *name)
+find(const char *name)
 {
     for (size_t i = 0; i < G_N_ELEMENTS(all); i++) {
-        if (strcmp(all[i]->name, name) == 0 && brief_has_tool(brief, name))
+        if (strcmp(all[i]->name, name) == 0)
             return all[i];
     }
     return NULL;
+}
+
+static bool
+has_flag(const char *name, int flag)
+{
+    const Tool *tool = find(name);
+
+    return tool != NULL && ((int)tool->flags & flag) != 0;
+}
+
+bool
+tool_is_slow(const char *name)
+{
+    return has_flag(name, TOOL_SLOW);
+}
+
+bool
+tool_is_repeatable(const char *name)
+{
+    return has_flag(name, TOOL_REPEATABLE);
 }
 
 Json *
@@ -112,7 +132,7 @@ bool
 tool_call(Work *work, const char *name, const char *arguments, ToolResult *result, bool *ret_malformed,
           GError **error)
 {
-    const Tool *tool = find(work->brief, name);
+    const Tool *tool = brief_has_tool(work->brief, name) ? find(name) : NULL;
     g_autoptr(GError) why = NULL;
 
     *ret_malformed = true;

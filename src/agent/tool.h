@@ -41,8 +41,8 @@ typedef struct Work {
     int root_fd; /* of the work tree */
     Face *face;
     int cancel_fd;
-    gint64 deadline_us; /* of the session */
-    gint64 asked_us;    /* time that went by while people were waited for */
+    gint64 deadline_us;  /* of the session */
+    char *question_path; /* a file with the question that is open; NULL: none is kept */
     Ending ending;
 } Work;
 
@@ -55,6 +55,10 @@ typedef struct Tool {
     const char *name;
     const char *description;
     const char *parameters; /* JSON schema of the arguments */
+    enum {
+        TOOL_SLOW = 1 << 0,       /* may take long: what happened before is told first */
+        TOOL_REPEATABLE = 1 << 1, /* a second time changes nothing */
+    } flags;
     bool (*run)(Work *work, Json *arguments, ToolResult *result, GError **error);
 } Tool;
 
@@ -68,6 +72,9 @@ Json *tools_describe(const Brief *brief);
  * `*ret_malformed`: the call was no good.  False with ERR_CANCELLED. */
 bool tool_call(Work *work, const char *name, const char *arguments, ToolResult *result, bool *ret_malformed,
                GError **error);
+
+bool tool_is_slow(const char *name);
+bool tool_is_repeatable(const char *name);
 
 /* The path below the work tree that a model means; NULL with ERR_INVALID: it leads elsewhere. */
 char *tool_path(const Work *work, const char *path, GError **error);
