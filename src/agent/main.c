@@ -11,6 +11,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/exitcode.h"
+#include "base/log.h"
 #include "base/version.h"
 
 enum { EXIT_ENDED = 143 }; /* as a shell shows SIGTERM */
@@ -49,6 +50,10 @@ work(void)
 int
 main(int argc, char **argv)
 {
+    const char *levels = g_getenv("COOP_LOG");
+
+    if (levels != NULL && !log_set_levels(levels))
+        log_warn("agent", "COOP_LOG is not understood", log_str("value", levels));
     if (argc == 1)
         return work();
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0)

@@ -14,8 +14,8 @@ struct Model {
     char *name, *path;
     gint64 output_tokens, patience_ms;
     PlainClient *client;
+    gint64 deadline_us; /* 0: none */
     bool old_bound;
-    size_t asked_bytes;
 };
 
 /* One try. */
@@ -78,10 +78,10 @@ model_free(Model *model)
     g_free(model);
 }
 
-size_t
-model_asked_bytes(const Model *model)
+void
+model_set_deadline(Model *model, gint64 deadline_us)
 {
-    return model->asked_bytes;
+    model->deadline_us = deadline_us;
 }
 
 /* ---- what an answer means ---- */
@@ -179,10 +179,8 @@ write_question(Model *m, const char *system, Json *messages, Json *tools)
                                .output_tokens = m->output_tokens,
                                .old_bound = m->old_bound};
     g_autoptr(Json) body = m->dialect->render(&question);
-    char *text = json_encode(body);
 
-    m->asked_bytes = strlen(text);
-    return text;
+    return json_encode(body);
 }
 
 static Verdict
@@ -198,6 +196,7 @@ try_once(Model *m, const char *body, Answer *answer, PlainAnswer *ret_plain, Mod
                             .body_len = strlen(body),
                             .head_ms = MODEL_HEAD_MS,
                             .stall_ms = MODEL_STALL_MS,
+                            .deadline_us = m->deadline_us,
                             .on_body = on_body,
                             .ctx = &try};
 
@@ -230,6 +229,8 @@ model_ask(Model *model, const char *system, Json *messages, Json *tools, Answer 
     Retry retry;
 
     retry_init(&retry, model->patience_ms);
+    if (model->deadline_us > 0)
+        retry.give_up_us = MIN(retry.give_up_us, model->deadline_us);
     answer_init(ret_answer);
     for (;;) {
         g_autofree char *body = write_question(model, system, messages, tools);

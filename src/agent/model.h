@@ -38,8 +38,9 @@ Model *model_new(const ModelSpec *spec, GError **error);
 void model_free(Model *model);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Model, model_free)
 
+/* No answer is waited for beyond it, nor for one that is away; on the monotonic clock. */
+void model_set_deadline(Model *model, gint64 deadline_us);
+
 /* `ret_answer` is initialised by the call, also when it fails. */
 bool model_ask(Model *model, const char *system, Json *messages, Json *tools, Answer *ret_answer,
                ModelReason *ret_reason, GError **error);
-/* Bytes of the last question. */
-size_t model_asked_bytes(const Model *model);

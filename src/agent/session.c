@@ -218,13 +218,15 @@ take_turn(Session *s, GError **error)
     ModelReason reason;
 
     events_flush(s->events);
+    model_set_deadline(s->model, s->work.deadline_us);
     if (!keep_ask(&s->keep, s->tools, &answer, &reason, &failed)) {
         if (reason == MODEL_STOPPED) {
             g_propagate_error(error, g_steal_pointer(&failed));
             return false;
         }
-        end_failed(s, model_reason_name(reason), failed->message);
-        return true;
+        if (clock_mono_us() < s->work.deadline_us)
+            end_failed(s, model_reason_name(reason), failed->message);
+        return true; /* else it is over anyway */
     }
     tell_answer(s, &answer, (clock_mono_us() - begun_us) / 1000);
     return take_answer(s, &answer, error);

@@ -36,6 +36,7 @@ typedef struct Exchange {
     HttpParser *parser;
     bool refused; /* the caller's function said so */
     bool flooded;
+    bool chatty; /* something came behind the answer */
 } Exchange;
 
 /* ---- addresses ---- */
@@ -335,6 +336,7 @@ feed(Exchange *x, const guint8 *bytes, size_t n, bool *ret_done, GError **error)
             x->answer->status = 0;
         } else if (result == HTTP_PARSE_DONE) {
             *ret_done = true;
+            x->chatty = n > 0;
             return true;
         }
     } while (n > 0);
@@ -354,11 +356,20 @@ receive_piece(Exchange *x, const guint8 *bytes, size_t n, bool *ret_done, GError
     return feed(x, bytes + n, 0, ret_done, error);
 }
 
+/* So long from here, but not beyond the end of all. */
+static gint64
+deadline_after(const PlainCall *call, gint64 ms)
+{
+    gint64 at_us = clock_mono_us() + ms * 1000;
+
+    return call->deadline_us > 0 ? MIN(at_us, call->deadline_us) : at_us;
+}
+
 static bool
 receive(Exchange *x, GError **error)
 {
     PlainClient *c = x->client;
-    gint64 deadline_us = clock_mono_us() + x->call->head_ms * 1000;
+    gint64 deadline_us = deadline_after(x->call, x->call->head_ms);
     bool done = false;
 
     while (!done) {
@@ -366,6 +377,9 @@ receive(Exchange *x, GError **error)
 
         if (!wait_for(c, c->fd, POLLIN, deadline_us, error))
             return false;
+        /* One that always has something to say would never make us wait. */
+        if (clock_mono_us() > deadline_us)
+            return err_set(error, ERR_TIMEOUT, "the answer of %s takes too long", c->host);
         ssize_t n = recv(c->fd, bytes, sizeof bytes, 0);
         if (n < 0 && (errno == EINTR || errno == EAGAIN))
             continue;
@@ -378,9 +392,9 @@ receive(Exchange *x, GError **error)
         if (!receive_piece(x, bytes, (size_t)n, &done, error))
             return false;
         if (x->answer->status != 0)
-            deadline_us = clock_mono_us() + x->call->stall_ms * 1000;
+            deadline_us = deadline_after(x->call, x->call->stall_ms);
     }
-    if (!x->answer->head.keep_alive || !done)
+    if (!x->answer->head.keep_alive || x->chatty || !done)
         disconnect(c);
     return true;
 }

@@ -39,6 +39,7 @@ typedef struct PlainCall {
     size_t body_len;
     gint64 head_ms;        /* until the head of the answer has come */
     gint64 stall_ms;       /* between two pieces of its body */
+    gint64 deadline_us;    /* of all, on the monotonic clock; 0: none */
     PlainBodyFunc on_body; /* of 2xx; NULL: collected, as all others are */
     void *ctx;
 } PlainCall;
