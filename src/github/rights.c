@@ -31,9 +31,11 @@ github_token_kind(const char *token)
 /* Scopes of classic tokens that open nothing beyond what is needed. */
 static const char *const fine_scopes[] = {"public_repo", "repo:status", "read:user", "user:email", NULL};
 
+/* What is written has an empty body: whoever may write hears that it makes no sense (422), whoever may not
+ * is told so first (403, 404), and nothing changes either way. */
 typedef struct ProbeRow {
     const char *right, *path; /* below the repository */
-    bool needed;
+    bool needed, writes;
 } ProbeRow;
 
 static const ProbeRow probes[] = {
@@ -44,15 +46,19 @@ static const ProbeRow probes[] = {
     {"secrets", "/actions/secrets?per_page=1", false},
     {"variables", "/actions/variables?per_page=1", false},
     {"vulnerability_alerts", "/dependabot/alerts?per_page=1", false},
+    {"contents:write", "/git/refs", true, true},
+    {"pull_requests:write", "/pulls", true, true},
+    {"issues:write", "/issues", false, true},
+    {"deployments:write", "/deployments", false, true},
 };
 
 /* ---- asking ---- */
 
 typedef struct Ask {
     GithubClient *client;
-    Json *rights;
-    char *repo; /* "/repos/owner/name" */
-    size_t at;  /* in probes */
+    Json *rights, *nothing; /* the latter is {} */
+    char *repo;             /* "/repos/owner/name" */
+    size_t at;              /* in probes */
     void (*done)(Json *rights, const GError *error, void *data);
     void *data;
 } Ask;
@@ -62,6 +68,7 @@ finish(Ask *a, const GError *error)
 {
     a->done(error == NULL ? a->rights : NULL, error, a->data);
     json_decref(a->rights);
+    json_decref(a->nothing);
     g_free(a->repo);
     g_free(a);
 }
@@ -80,11 +87,17 @@ on_probe(const GithubAnswer *answer, const GError *error, void *data)
     Ask *a = data;
     const ProbeRow *row = &probes[a->at++];
 
-    if (!is_about_rights(error) && err_kind(error) != ERR_INVALID) {
+    /* Also of a repository that is empty. */
+    bool makes_no_sense = error != NULL &&
+                          (err_kind(error) == ERR_INVALID || err_kind(error) == ERR_CONFLICT);
+
+    if (!is_about_rights(error) && !makes_no_sense) {
         finish(a, error);
         return;
     }
-    if ((error == NULL) != row->needed)
+    bool is_there = error == NULL || (row->writes && makes_no_sense);
+
+    if (is_there != row->needed)
         json_array_append_new(json_object_get(a->rights, row->needed ? "lacks" : "may"),
                               json_string(row->right));
     probe_next(a);
@@ -100,7 +113,12 @@ probe_next(Ask *a)
     }
     g_autofree char *path = g_strconcat(a->repo, probes[a->at].path, NULL);
 
-    github_call(a->client, &(GithubRequest){.path = path}, on_probe, a);
+    github_call(a->client,
+                &(GithubRequest){.method = probes[a->at].writes ? "POST" : "GET",
+                                 .path = path,
+                                 .body = probes[a->at].writes ? a->nothing : NULL,
+                                 .repeatable = true},
+                on_probe, a);
 }
 
 static void
@@ -167,7 +185,7 @@ github_rights_ask(GithubClient *client, void (*done)(Json *rights, const GError 
 {
     Ask *a = g_new0(Ask, 1);
 
-    *a = (Ask){.client = client, .done = done, .data = data};
+    *a = (Ask){.client = client, .nothing = json_object(), .done = done, .data = data};
     a->rights = json_pack("{s:[], s:[], s:[], s:n}", "scopes", "may", "lacks", "probed");
     github_call(client, &(GithubRequest){.path = "/user"}, on_user, a);
 }

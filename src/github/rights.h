@@ -8,7 +8,7 @@
  *      "expires_us"}
  *
  * Classic tokens say their scopes.  Of others each probe asks for one thing that a permission opens: 200
- * is proof that it is there.  What may be written cannot be found out without writing. */
+ * is proof that it is there.  What may be written is tried with a body that cannot be taken. */
 void github_rights_ask(GithubClient *client, void (*done)(Json *rights, const GError *error, void *data),
                        void *data);
 

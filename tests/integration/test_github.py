@@ -84,7 +84,7 @@ def test_login_and_logout(make_server, place):
 
 
 def test_warnings(make_server, place):
-    server = make_server()
+    server = make_server(env={'COOP_GITHUB_WRITE_PAUSE': '0s'})
     place.tokens.append('ghp_classic')
     place.fields = [('X-OAuth-Scopes', 'repo, workflow, read:user'),
                     ('github-authentication-token-expiration', '2026-01-01 00:00:00 UTC')]
@@ -93,9 +93,22 @@ def test_warnings(make_server, place):
     place.fields = []
     for name in ('keys', 'branches', 'pulls'):
         place.replies['GET', f'/repos/acme/widget/{name}'] = (200, [], [])
+    for name in ('pulls', 'git/refs'):
+        place.replies['POST', f'/repos/acme/widget/{name}'] = (422, [], {'message': 'Invalid request.'})
     place.replies['GET', '/user/repos'] = (200, [], [{'full_name': 'acme/widget'}])
     account = login(server, place)
     assert account['may'] == ['administration'] and account['lacks'] == [] and account['probed'] == 'acme/widget'
+    # Nothing that could be taken was sent.
+    assert {json.dumps(b) for m, _, b in place.asked if m != 'GET'} == {'{}'}
+    place.replies['POST', '/repos/acme/widget/issues'] = (422, [], {'message': 'Invalid request.'})
+    place.replies['POST', '/repos/acme/widget/pulls'] = (403, [], {'message': 'Resource not accessible'})
+    account = login(server, place)
+    assert account['may'] == ['administration', 'issues:write'] and account['lacks'] == ['pull_requests:write']
+    assert any("lack the permission 'pull_requests:write'" in w for w in account['warnings'])
+    del place.replies['POST', '/repos/acme/widget/issues']
+    place.replies['POST', '/repos/acme/widget/git/refs'] = (409, [], {'message': 'Git Repository is empty.'})
+    place.replies['POST', '/repos/acme/widget/pulls'] = (422, [], {'message': 'Invalid request.'})
+    assert login(server, place)['lacks'] == []
     assert "'administration'" in account['warnings'][0]
     del place.replies['GET', '/repos/acme/widget/pulls']
     assert login(server, place)['lacks'] == ['pull_requests']

@@ -145,6 +145,84 @@ test_pulls(void)
     g_assert_cmpint(count(w, where), ==, 1);
 }
 
+static void
+append_part(FollowWorld *w, const char *kind, const char *actor, gint64 number, const char *more)
+{
+    g_autofree char *data = g_strdup_printf("{\"repository_id\":\"%s\",\"number\":%" G_GINT64_FORMAT "%s}",
+                                            row_world_id, number, more);
+
+    (void)store_append(w->rows->bench->db, &(EventSpec){.kind = kind, .actor = actor, .data = data}, 1);
+}
+
+/* What is said under a pull request that is kept there, by those who said it here. */
+static void
+test_parts(void)
+{
+    static const struct {
+        const char *kind, *actor, *more;
+        bool is_others;
+        const char *where; /* of the one row; NULL: none */
+    } cases[] = {
+        {"comment.added", "local", ",\"comment_id\":5", false, "kind = 'comment' AND key LIKE '%:5'"},
+        {"comment.changed", "local", ",\"comment_id\":5", false, "kind = 'comment' AND key LIKE '%:5'"},
+        {"comment.added", "github:ann", ",\"comment_id\":5", false, NULL},
+        {"comment.added", "local", ",\"comment_id\":5,\"source\":\"github\"", false, NULL},
+        {"comment.added", "local", ",\"comment_id\":5", true, NULL},
+        {"comment.added", "local", "", false, NULL},
+        {"review.submitted", "local", ",\"review_id\":6", false, "kind = 'review' AND key LIKE '%:6'"},
+        {"review.submitted", "github:ann", ",\"review_id\":6", false, NULL},
+        {"review.changed", "local", ",\"review_id\":6,\"line_comment_id\":7", false,
+         "kind = 'line' AND key LIKE '%:7'"},
+        {"review.requested", "local", "", false, NULL},
+        {"pr.merged", "local", ",\"method\":\"squash\",\"base\":\"main\",\"merge_oid\":\"x\"", false,
+         "kind = 'merge' AND body LIKE '%\"branch\":\"main\"%'"},
+        {"pr.merged", "local", ",\"method\":\"push\"", false, NULL},
+        {"pr.merged", "github:ann", ",\"method\":\"squash\"", false, NULL},
+        {"pr.closed", "github:ann", "", false, NULL},
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(FollowWorld) w = world_new();
+        gint64 others = row_world_pull(w->rows, "local", "task-2"),
+               ours = row_world_pull(w->rows, "local", "task-1");
+
+        g_test_message("case %zu", i);
+        append(w, "branch.created", "b", "refs/heads/task-1", NULL);
+        append_part(w, cases[i].kind, cases[i].actor, cases[i].is_others ? others : ours, cases[i].more);
+        settle(w);
+        g_assert_cmpint(count(w, "kind NOT IN ('push', 'pull')"), ==, cases[i].where != NULL);
+        g_assert_cmpint(count(w, "kind = 'pull'"), ==, 0);
+        if (cases[i].where != NULL)
+            g_assert_cmpint(count(w, cases[i].where), ==, 1);
+    }
+}
+
+/* Of what Coop saw itself, on a head that is there. */
+static void
+test_statuses(void)
+{
+    static const struct {
+        const char *seen_by;
+        char head;
+        gint64 rows;
+    } cases[] = {{"coop", 'c', 1}, {"claimed", 'c', 0}, {"coop", 'd', 0}};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(FollowWorld) w = world_new();
+        gint64 number = row_world_pull(w->rows, "local", "task-1");
+        g_autofree char *head = g_strdup_printf(
+            "UPDATE threads SET head_oid = '%s' WHERE number = %" G_GINT64_FORMAT, row_oid('c'), number);
+        g_autofree char *more = g_strdup_printf(",\"check_id\":8,\"head_oid\":\"%s\",\"seen_by\":\"%s\"",
+                                                row_oid(cases[i].head), cases[i].seen_by);
+
+        row_world_sql(w->rows, head);
+        append(w, "branch.created", "b", "refs/heads/task-1", NULL);
+        append_part(w, "check.reported", "coop", 0, more);
+        settle(w);
+        g_assert_cmpint(count(w, "kind = 'status' AND key LIKE '%:8'"), ==, cases[i].rows);
+    }
+}
+
 /* No account for its upstream, or none at all: nothing follows. */
 static void
 test_strangers(void)
@@ -184,6 +262,8 @@ main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/github/follow/pushes", test_pushes);
     g_test_add_func("/github/follow/pulls", test_pulls);
+    g_test_add_func("/github/follow/parts", test_parts);
+    g_test_add_func("/github/follow/statuses", test_statuses);
     g_test_add_func("/github/follow/strangers", test_strangers);
     g_test_add_func("/github/follow/again", test_again);
     return g_test_run();
