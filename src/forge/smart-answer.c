@@ -85,7 +85,7 @@ static void
 give_up(Exchange *x)
 {
     exchange_log_said(x, "git gave no answer");
-    exchange_refuse(x, 502, "git gave no answer");
+    smart_exchange_refuse(x, 502, "git gave no answer");
     exchange_cut(x);
 }
 
@@ -106,7 +106,7 @@ take_head(Exchange *x, bool ended)
         exchange_watch(x, &x->out, EPOLLIN);
     } else if (!smart_head_parse(bytes, head_n, &head, &error)) {
         log_warn("forge", "git answered nonsense", log_gerror(error));
-        exchange_refuse(x, 502, "git gave no answer");
+        smart_exchange_refuse(x, 502, "git gave no answer");
         exchange_cut(x);
     } else {
         buf_skip(&x->answer, head_n);

@@ -94,7 +94,7 @@ on_held(const GError *error, void *data)
     }
     if (error != NULL && err_kind(error) != ERR_UNAVAILABLE) {
         log_warn("forge", "a push could not be put into a group", log_gerror(error));
-        exchange_refuse(x, 503, "git cannot be started");
+        smart_exchange_refuse(x, 503, "git cannot be started");
         exchange_cut(x);
     }
     if (x->ask.service != SMART_PUSH)

@@ -120,7 +120,7 @@ exchange_settle(Exchange *x)
 }
 
 void
-exchange_refuse(Exchange *x, int status, const char *message)
+smart_exchange_refuse(Exchange *x, int status, const char *message)
 {
     if (x->answered || x->request == NULL)
         return;
@@ -138,7 +138,7 @@ on_stall(LoopTimer *timer)
     Exchange *x = EXCHANGE_OF(timer, stall);
 
     log_info("forge", "git stood still", log_str("actor", x->actor), log_int("after_ms", SMART_STALL_MS));
-    exchange_refuse(x, 504, "git did not answer in time");
+    smart_exchange_refuse(x, 504, "git did not answer in time");
     exchange_cut(x);
     exchange_settle(x);
 }
@@ -152,7 +152,7 @@ on_end(LoopTimer *timer)
         signal_group(x, SIGKILL);
         return;
     }
-    exchange_refuse(x, 504, "this took too long");
+    smart_exchange_refuse(x, 504, "this took too long");
     exchange_cut(x);
     exchange_settle(x);
 }
@@ -256,7 +256,7 @@ end_body(void *ctx, const GError *error)
         exchange_flush(x);
     } else {
         if (err_kind(error) == ERR_LIMIT)
-            exchange_refuse(x, 413, "this is larger than may be sent at once");
+            smart_exchange_refuse(x, 413, "this is larger than may be sent at once");
         exchange_cut(x);
     }
     exchange_settle(x);
@@ -371,7 +371,7 @@ exchange_attend(Exchange *x)
 }
 
 bool
-exchange_start(Exchange *x)
+smart_exchange_start(Exchange *x)
 {
     g_autoptr(GError) error = NULL;
 
@@ -380,7 +380,7 @@ exchange_start(Exchange *x)
         return true;
     }
     log_warn("forge", "git cannot be started", log_gerror(error));
-    exchange_refuse(x, 503, "git cannot be started");
+    smart_exchange_refuse(x, 503, "git cannot be started");
     smart_drop(x);
     return false;
 }

@@ -129,7 +129,7 @@ void exchange_unwatch(Exchange *x, LoopWatch *w);
 void exchange_close_pipe(Exchange *x, LoopWatch *w);
 void exchange_progress(Exchange *x);
 /* False: it could not, and is gone. */
-bool exchange_start(Exchange *x);
+bool smart_exchange_start(Exchange *x);
 /* The same in two steps: without a request, and what is done for one. */
 bool exchange_come_up(Exchange *x, GError **error);
 void exchange_attend(Exchange *x);
@@ -138,7 +138,7 @@ void exchange_flush(Exchange *x);
 /* The child is asked to end, and made to SMART_END_MS later; it goes on without its client. */
 void exchange_cut(Exchange *x);
 /* Answers where nothing has been said yet. */
-void exchange_refuse(Exchange *x, int status, const char *message);
+void smart_exchange_refuse(Exchange *x, int status, const char *message);
 /* Whatever it is at: the child is killed, nothing of it is in the loop any more. */
 void exchange_close(Exchange *x);
 /* Frees it before long, if it is over. */
@@ -159,7 +159,7 @@ Exchange *smart_take_spare(Exchange *x);
 
 /* ---- smart.c ---- */
 
-Exchange *exchange_new(Smart *s, Repo *repo, HttpRequest *request, const SmartCaller *caller);
+Exchange *smart_exchange_new(Smart *s, Repo *repo, HttpRequest *request, const SmartCaller *caller);
 
 void smart_drop(Exchange *x);
 void exchange_free(Exchange *x);

@@ -47,7 +47,7 @@ smart_make_spare(Exchange *x)
 
     if (s->n_spares == SMART_SPARES_MAX)
         return;
-    Exchange *spare = exchange_new(s, x->repo, NULL, &caller);
+    Exchange *spare = smart_exchange_new(s, x->repo, NULL, &caller);
 
     spare->ask.service = SMART_PUSH;
     spare->ask.protocol = x->ask.protocol;

@@ -27,7 +27,7 @@ smart_new(Forge *forge, Loop *loop)
 /* ---- exchanges ---- */
 
 Exchange *
-exchange_new(Smart *s, Repo *repo, HttpRequest *request, const SmartCaller *caller)
+smart_exchange_new(Smart *s, Repo *repo, HttpRequest *request, const SmartCaller *caller)
 {
     Exchange *x = g_new0(Exchange, 1);
     RepoInfo info;
@@ -194,7 +194,7 @@ on_settings(void *data, const GError *error)
     }
     if (error != NULL) {
         log_warn("forge", "settings of a repository cannot be read", log_gerror(error));
-        exchange_refuse(x, 503, "the server cannot read the repository's settings");
+        smart_exchange_refuse(x, 503, "the server cannot read the repository's settings");
     }
     if (error != NULL || http_request_is_gone(x->request)) {
         smart_drop(x);
@@ -205,7 +205,7 @@ on_settings(void *data, const GError *error)
     if (spare != NULL) {
         smart_drop(x);
         exchange_attend(spare);
-    } else if (exchange_start(x) && x->ask.service == SMART_ADVERTISE_PUSH) {
+    } else if (smart_exchange_start(x) && x->ask.service == SMART_ADVERTISE_PUSH) {
         smart_make_spare(x);
     }
 }
@@ -246,7 +246,7 @@ smart_serve(Forge *forge, Repo *repo, HttpRequest *request, SmartService service
         refuse(request, 503, "too many pushes and fetches are under way");
         return;
     }
-    Exchange *x = exchange_new(smart, repo, request, caller);
+    Exchange *x = smart_exchange_new(smart, repo, request, caller);
 
     x->ask.service = service;
     x->ask.protocol = ask.protocol;
