@@ -60,12 +60,21 @@ council_open(const Json *policy, const Json *brain)
                      least_usd(given, budget), "tokens", (json_int_t)row_int(budget, "tokens"));
 }
 
+/* Quarters of the time at which they end: who is silent shall not leave the others without any. */
+static gint64
+quarters_of(const char *phase)
+{
+    return strcmp(phase, "opinion") == 0 ? 2 : strcmp(phase, "ranking") == 0 ? 3 : 4;
+}
+
 gint64
-council_deadline_us(const Json *plan)
+council_deadline_us(const Json *plan, const char *phase)
 {
     const Json *council = json_object_get(plan, "council");
 
-    return json_is_object(council) ? row_int(plan, "created_us") + row_int(council, "timeout_s") * MICRO : 0;
+    if (!json_is_object(council))
+        return 0;
+    return row_int(plan, "created_us") + row_int(council, "timeout_s") * MICRO * quarters_of(phase) / 4;
 }
 
 /* ---- who has said what ---- */
@@ -111,13 +120,15 @@ list_usable(const Json *rows, guint ret_seats[COUNCIL_SEATS_MAX])
     return n;
 }
 
+/* Those that can still be asked. */
 static guint
-list_missing(const Json *rows, const char *phase, const guint *seats, guint n,
+list_missing(const Json *rows, const char *phase, const guint *seats, guint n, gint64 now_us,
              guint ret_seats[COUNCIL_SEATS_MAX])
 {
+    bool in_time = now_us < council_deadline_us(json_object_get(rows, "plan"), phase);
     guint missing = 0;
 
-    for (guint i = 0; i < n; i++) {
+    for (guint i = 0; in_time && i < n; i++) {
         if (voice_find(rows, phase, seats[i]) == NULL)
             ret_seats[missing++] = seats[i];
     }
@@ -264,7 +275,7 @@ stop_reason(const Json *rows, gint64 now_us)
 
         tokens += row_int(voice, "input_tokens") + row_int(voice, "output_tokens");
     }
-    if (now_us >= council_deadline_us(plan))
+    if (now_us >= council_deadline_us(plan, "synthesis"))
         return g_strdup_printf("the council's time of %" G_GINT64_FORMAT " s is over",
                                row_int(council, "timeout_s"));
     if (usd > 0 && (double)row_int(rows, "microusd") >= usd * (double)MICRO)
@@ -312,7 +323,7 @@ next_of_council(const Json *rows, gint64 now_us, PlanNext *next)
     for (guint i = 0; i < n; i++)
         all[i] = i + 1;
     next->phase = "opinion";
-    next->n_seats = stop == NULL ? list_missing(rows, "opinion", all, n, next->seats) : 0;
+    next->n_seats = stop == NULL ? list_missing(rows, "opinion", all, n, now_us, next->seats) : 0;
     if (next->n_seats > 0)
         return;
     n = list_usable(rows, usable);
@@ -321,7 +332,7 @@ next_of_council(const Json *rows, gint64 now_us, PlanNext *next)
         return;
     }
     next->phase = "ranking";
-    next->n_seats = stop == NULL && n > 1 ? list_missing(rows, "ranking", usable, n, next->seats) : 0;
+    next->n_seats = stop == NULL && n > 1 ? list_missing(rows, "ranking", usable, n, now_us, next->seats) : 0;
     if (next->n_seats == 0)
         next_of_chairman(rows, next, g_steal_pointer(&stop));
 }

@@ -9,10 +9,11 @@
  *   council  opinion of every seat, at once -> ranking by every seat that has one, at once
  *            -> synthesis by the chairman -> repair, where that was no plan
  *
- * Seats rank the opinions of the others under letters, in an order that is another for every seat: nobody
- * knows whose is whose.  Where fewer opinions than the quorum can be used, one brain is asked; where
- * something is missing after the rankings (the time is over, the cap is reached, the chairman is silent or
- * gives no plan twice) the opinion that was ranked highest stands.  The reason is kept.
+ * Half of the time is for opinions, a quarter for rankings, the rest for the chairman: who is silent takes no
+ * more than that.  Seats rank the opinions of the others under letters, in an order that is another for every
+ * seat: nobody knows whose is whose.  Where fewer opinions than the quorum can be used, one brain is asked;
+ * where something is missing after the rankings (the time is over, the cap is reached, the chairman is silent
+ * or gives no plan twice) the opinion that was ranked highest stands.  The reason is kept.
  *
  * plans.council: {seats: [{provider, model, stance}], chairman: {provider, model}, quorum, timeout_s, usd,
  * tokens} and, when it has ended, {outcome: synthesis | opinion | brain, reason, scores: [{seat, score}],
@@ -52,8 +53,8 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(PlanNext, plan_next_clear)
 
 /* `rows`: {plan, voices: [{phase, seat, state, body, …}], microusd (what the council has cost)}. */
 void plan_next(const Json *rows, gint64 now_us, PlanNext *ret_next);
-/* When questions of the council have to be answered; 0: there is none. */
-gint64 council_deadline_us(const Json *plan);
+/* When questions of that phase of the council have to be answered; 0: there is none. */
+gint64 council_deadline_us(const Json *plan, const char *phase);
 
 /* Borrowed; NULL: it has not been heard. */
 const Json *voice_find(const Json *rows, const char *phase, guint seat);

@@ -206,7 +206,7 @@ model_name(const PlanAsk *ask)
 static gint64
 time_left_ms(const PlanAsk *ask)
 {
-    gint64 deadline_us = council_deadline_us(json_object_get(ask->work->rows, "plan"));
+    gint64 deadline_us = council_deadline_us(json_object_get(ask->work->rows, "plan"), ask->phase);
     gint64 most = (gint64)PLAN_BRAIN_S * 1000;
 
     return is_brain(ask) || deadline_us == 0 ? most : MIN(most, (deadline_us - clock_wall_us()) / 1000);

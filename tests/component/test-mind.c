@@ -3,19 +3,8 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "daemon/mind.h"
 #include "gate-fixture.h"
-#include "support/control-bench.h"
-#include "support/store.h"
-
-typedef struct World {
-    StoreBench *store;
-    ControlBench *bench; /* the door */
-    DoorService *door;
-    ServeMind *mind;
-    Mind face;
-    guint waiting;
-} World;
+#include "mind-world.h"
 
 static const char script[] =
     "conversations:\n"
@@ -27,85 +16,7 @@ static const char script[] =
     "- {model: good, turns: [{text: '{{agent}} of {{task}}: {{last_user}} {{system}}', "
     "usage: {input: 7, output: 3}}]}\n";
 
-static void
-ignore_degraded(const char *part, const char *reason, void *ctx)
-{
-}
-
-static void
-ignore_env(const char *const *env, void *ctx)
-{
-}
-
-static void
-refuse_forward(const char *box_id, int fd, void *ctx)
-{
-    g_assert_not_reached();
-}
-
-static void
-on_step(void *data, const GError *error)
-{
-    g_assert_no_error(error);
-    ((World *)data)->waiting--;
-}
-
-static void
-wait_all(World *w)
-{
-    while (w->waiting > 0)
-        g_main_context_iteration(NULL, TRUE);
-}
-
-static void
-put_provider(World *w, const char *json, const char *text)
-{
-    g_autoptr(Json) provider = json_decode(json, strlen(json), NULL);
-
-    w->waiting++;
-    door_models_put_provider(
-        door_service_models(w->door),
-        &(DoorProviderSpec){.provider = provider, .sealed = "", .script = text, .actor = "local"}, on_step,
-        w);
-    wait_all(w);
-}
-
-static World *
-world_new(void)
-{
-    World *w = g_new0(World, 1);
-
-    w->store = store_bench_new_open();
-    w->bench = control_bench_new_door();
-    w->door = door_service_new(&(DoorServiceSpec){.loop = w->bench->loop,
-                                                  .db = w->store->db,
-                                                  .socket = w->bench->path,
-                                                  .home = w->store->dir,
-                                                  .degraded = ignore_degraded,
-                                                  .env_changed = ignore_env,
-                                                  .forward = refuse_forward});
-    w->waiting++;
-    door_service_load(w->door, on_step, w);
-    wait_all(w);
-    put_provider(w, "{\"name\": \"script\", \"kind\": \"script\"}", script);
-    door_service_begin(w->door);
-    w->mind = serve_mind_new(w->bench->loop, w->door, w->store->dir);
-    w->face = serve_mind_face(w->mind);
-    return w;
-}
-
-static void
-world_free(World *w)
-{
-    serve_mind_free(w->mind);
-    door_service_free(w->door);
-    control_bench_free(w->bench);
-    store_bench_free(w->store);
-    g_free(w);
-}
-
 typedef struct Heard {
-    World *world;
     bool done;
     GError *error;
     char *text, *model;
@@ -154,7 +65,7 @@ question(const char *provider, const char *model)
 }
 
 static void
-ask(World *w, const MindAsk *q, Heard *heard)
+ask(MindWorld *w, const MindAsk *q, Heard *heard)
 {
     guint id = w->face.ask(w->face.ctx, q, on_answer, heard);
 
@@ -167,7 +78,7 @@ ask(World *w, const MindAsk *q, Heard *heard)
 static void
 test_answers(void)
 {
-    World *w = world_new();
+    MindWorld *w = mind_world_new(script);
     static const struct {
         const char *provider, *model;
         guint timeout_ms;
@@ -202,25 +113,25 @@ test_answers(void)
         }
         g_assert_nonnull(strstr(h.error != NULL ? h.error->message : h.text, cases[i].words));
     }
-    world_free(w);
+    mind_world_free(w);
 }
 
 /* Nobody has the model: a person can change that, so it may be tried again. */
 static void
 test_no_provider(void)
 {
-    World *w = world_new();
+    MindWorld *w = mind_world_new(script);
     g_auto(Heard) h = {0};
     MindAsk q = question(NULL, "other-model");
 
-    put_provider(w, "{\"name\": \"script\", \"kind\": \"script\", \"models\": [\"good\"]}", script);
+    mind_world_provider(w, "{\"name\": \"script\", \"kind\": \"script\", \"models\": [\"good\"]}", script);
     ask(w, &q, &h);
     g_assert_error(h.error, ERR_DOMAIN, ERR_UNAVAILABLE);
-    world_free(w);
+    mind_world_free(w);
 }
 
 static void
-wait_events(World *w, const char *sql, gint64 n)
+wait_events(MindWorld *w, const char *sql, gint64 n)
 {
     while (store_read_int(w->store->db, sql) < n)
         g_main_context_iteration(NULL, FALSE);
@@ -231,7 +142,7 @@ wait_events(World *w, const char *sql, gint64 n)
 static void
 test_told_and_bounded(void)
 {
-    World *w = world_new();
+    MindWorld *w = mind_world_new(script);
     MindAsk q = question("script", "good");
 
     for (guint i = 0; i < BREAKER_REPEATS; i++) {
@@ -253,9 +164,7 @@ test_told_and_bounded(void)
 
     g_autoptr(Json) bounds = json_pack("{s:i}", "calls", 1);
 
-    w->waiting++;
-    door_models_put_budget(door_service_models(w->door), "agent:council-1-7", bounds, "local", on_step, w);
-    wait_all(w);
+    mind_world_budget(w, "agent:council-1-7", bounds);
     q.agent = "council-1-7";
     for (guint i = 0; i < 2; i++) {
         g_auto(Heard) h = {0};
@@ -266,13 +175,13 @@ test_told_and_bounded(void)
         else
             g_assert_error(h.error, ERR_DOMAIN, ERR_LIMIT);
     }
-    world_free(w);
+    mind_world_free(w);
 }
 
 static void
 test_cancel_and_many(void)
 {
-    World *w = world_new();
+    MindWorld *w = mind_world_new(script);
     Heard all[MIND_AT_ONCE] = {0};
     g_auto(Heard) more = {0}, after = {0};
     guint ids[MIND_AT_ONCE];
@@ -289,7 +198,7 @@ test_cancel_and_many(void)
     g_assert_no_error(after.error);
     for (guint i = 0; i < MIND_AT_ONCE; i++)
         g_assert_false(all[i].done);
-    world_free(w); /* with one under way */
+    mind_world_free(w); /* with one under way */
     g_assert_false(all[0].done);
 }
 
@@ -297,7 +206,7 @@ test_cancel_and_many(void)
 static void
 test_many_askers(void)
 {
-    World *w = world_new();
+    MindWorld *w = mind_world_new(script);
 
     for (guint i = 0; i < MIND_BOXES_MAX + 2; i++) {
         g_auto(Heard) h = {0};
@@ -310,14 +219,14 @@ test_many_askers(void)
         g_assert_true(g_str_has_prefix(h.text, agent));
         g_assert_cmpint(h.text[strlen(agent)], ==, ' ');
     }
-    world_free(w);
+    mind_world_free(w);
 }
 
 /* A door that dies with a question in it, and one that does not come back. */
 static void
 test_door_gone(void)
 {
-    World *w = world_new();
+    MindWorld *w = mind_world_new(script);
     g_auto(Heard) slow = {0}, later = {0};
     MindAsk q = question("script", "slow");
     DoorStats stats = {0};
@@ -335,7 +244,7 @@ test_door_gone(void)
     q = question("script", "good");
     ask(w, &q, &later);
     g_assert_error(later.error, ERR_DOMAIN, ERR_UNAVAILABLE);
-    world_free(w);
+    mind_world_free(w);
 }
 
 /* Real providers of both dialects, each in its own words. */
@@ -362,7 +271,7 @@ test_dialects(void)
     };
 
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
-        World *w = world_new();
+        MindWorld *w = mind_world_new(script);
         Upstream up;
         g_auto(Heard) h = {0};
         MindAsk q = question("up", "m");
@@ -371,7 +280,7 @@ test_dialects(void)
         up.answer = cases[i].answer;
         g_autofree char *provider = upstream_provider(&up, cases[i].kind, ",\"models\":[\"m\"]");
 
-        put_provider(w, provider, "");
+        mind_world_provider(w, provider, "");
         ask(w, &q, &h);
         g_assert_no_error(h.error);
         g_assert_cmpstr(h.text, ==, "hello");
@@ -382,7 +291,7 @@ test_dialects(void)
         g_assert_cmpstr(up.body, ==, cases[i].asked);
         g_clear_pointer(&w->mind, serve_mind_free);
         upstream_clear(&up);
-        world_free(w);
+        mind_world_free(w);
     }
 }
 

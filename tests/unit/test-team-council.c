@@ -661,6 +661,34 @@ test_scores(void)
     g_assert_cmpstr(row_text(next.outcome, "reason"), ==, "the council's time of 10 s is over");
 }
 
+/* One of three is silent: each phase goes on without it when its part of the ten seconds is over. */
+static void
+test_times(void)
+{
+    static const struct {
+        gint64 now_ms;
+        PlanDo what;
+        const char *phase;
+        guint seats;
+    } cases[] = {
+        {0, PLAN_ASK, "opinion", 1},    {4999, PLAN_ASK, "opinion", 1},   {5000, PLAN_ASK, "ranking", 2},
+        {7499, PLAN_ASK, "ranking", 2}, {7500, PLAN_ASK, "synthesis", 1}, {9999, PLAN_ASK, "synthesis", 1},
+        {10000, PLAN_ADOPT, NULL, 0},
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(Json) rows = rows_of("x", 3, "13");
+        g_auto(PlanNext) next = {0};
+
+        plan_next(rows, cases[i].now_ms * 1000, &next);
+        g_assert_cmpint(next.what, ==, cases[i].what);
+        if (cases[i].phase == NULL)
+            continue;
+        g_assert_cmpstr(next.phase, ==, cases[i].phase);
+        g_assert_cmpuint(next.n_seats, ==, cases[i].seats);
+    }
+}
+
 /* Killed after any number of answers: only what is missing is asked. */
 static void
 test_resume(void)
@@ -868,6 +896,7 @@ main(int argc, char **argv)
     g_test_add_func("/team/council/ranking", test_ranking_read);
     g_test_add_func("/team/council/troubles", test_council_troubles);
     g_test_add_func("/team/council/scores", test_scores);
+    g_test_add_func("/team/council/times", test_times);
     g_test_add_func("/team/council/resume", test_resume);
     g_test_add_func("/team/council/bounds", test_bounds);
     g_test_add_func("/team/plan/cancel", test_cancel);
