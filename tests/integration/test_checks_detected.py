@@ -3,18 +3,12 @@
 
 The templates are real and kept between runs, as those of test_templates_real are."""
 import json
-import os
-import pathlib
-import shutil
-import tempfile
 
 import pytest
 
-from builds import Builder
 from gitserver import Work, make_repo, url_of
 from harness import wait_until
-from test_templates_real import build, cache_folder
-from userserver import UserServer, need_user
+from realserver import real_server
 
 CHECK_S = 240
 PACKAGE = json.dumps({'name': 'one', 'version': '1.0.0', 'scripts': {'lint': 'node --check one.js', 'test': 'node test.js'}})
@@ -51,42 +45,10 @@ KINDS = {
 }
 
 
-class RealServer(UserServer):
-    """`coop start` of the user who built the templates, with those."""
-
-    def template(self, name):
-        return self.get(f'/api/v1/templates/{name}')
-
-
 @pytest.fixture(scope='module')
-def store(program):
-    """A folder with all templates that are needed."""
-    builder = Builder(program, pathlib.Path(tempfile.mkdtemp(prefix='coop-')))
-    server = builder.server(store=cache_folder(builder), env={'GOPROXY': os.environ['GOPROXY']} if 'GOPROXY' in os.environ else {})
-    server.env['PATH'] = os.environ['PATH']
-    try:
-        server.start()
-        for name in sorted({kind['template'] for kind in KINDS.values()}):
-            build(server, name)
-        server.finish()
-        yield cache_folder(builder)
-    finally:
-        builder.remove()
-
-
-@pytest.fixture(scope='module')
-def server(store, program):
-    user, first = need_user()
-    folder = pathlib.Path(tempfile.mkdtemp(prefix='coop-'))
-    folder.chmod(0o755)
-    made = RealServer(folder, program, user, first, env={
-        'COOP_TEMPLATES_DIR': str(store), 'E2B_TEMPLATE_ID': 'base', 'COOP_BOXES_MEMORY': '1GiB', 'COOP_BOXES_DISK': '1GiB',
-        'COOP_BOXES_INODES': '100000', 'COOP_KEEPER_MEMORY_DISK': '0'})
-    try:
-        yield made.start()
-    finally:
-        made.finish()
-        shutil.rmtree(folder, ignore_errors=True)
+def server(program):
+    with real_server(program, {kind['template'] for kind in KINDS.values()}) as one:
+        yield one
 
 
 class Project:
