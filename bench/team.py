@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The factorial task from plan to merge with a scripted brain; agents at once; memory of one; a restart.
+
+The script answers at once, so what is left is Coop's own time and that of the tests it runs; the same tests run on
+the host are the peer.
+"""
+import pathlib
+import signal
+import subprocess
+import tempfile
+import time
+
+import lib
+from support import boxes, team
+
+ROUNDS = 5
+LIMIT_S, SPAWN_MS, MEMORY_MIB, AT_ONCE, UNDER_WAY, RESTART_S = 5, 300, 30, 20, 50, 2
+WAITS = 'Wait for a person before you do anything.'
+ASKS = {'role': 'coder*', 'asked': 'Do wait', 'turns': [{'tools': [team.tool('ask', question='May I?')]},
+                                                       {'tools': [team.tool('done', outcome='done', summary='x')]}]}
+
+
+def wait_ended(wire, rows, seconds=300):
+    boxes.wait_until('the end of tasks', lambda: all(team.has_ended(wire, row) for row in rows), seconds, 0.01)
+
+
+def host_tests(task):
+    """Milliseconds of the same tests outside, for each of the tries and of Coop's own looks."""
+    with tempfile.TemporaryDirectory(prefix='coop-bench-') as folder:
+        for files in (task['files'], *task['solutions']):
+            for path, text in files.items():
+                pathlib.Path(folder, path).write_text(text)
+        began = time.perf_counter()
+        subprocess.run(['node', '--test'], cwd=folder, stdout=subprocess.DEVNULL, check=True)
+        return (time.perf_counter() - began) * 1e3
+
+
+def factorial(wire, task):
+    """Seconds of whole tasks, and milliseconds from lease to first question of their agents."""
+    whole, spawn = [], []
+    for n in range(ROUNDS):
+        name = f'factorial-{n}'
+        team.add_repository(wire, name, task['files'])
+        began = time.perf_counter()
+        row = team.start(wire, task['request'], repository=name)
+        wait_ended(wire, [row])
+        whole.append(time.perf_counter() - began)
+        row = wire.call('GET', f'/api/v1/tasks/{row["id"]}')
+        if row['state'] != 'done':
+            raise RuntimeError(row)
+        spawn += [(a['first_call_us'] - a['started_us']) / 1e3 for a in row['agents'] if a['first_call_us']]
+    return whole, spawn
+
+
+def agents_of(wire):
+    return [a for a in wire.call('GET', '/api/v1/agents')['items'] if a['state'] == 'asking']
+
+
+def memory_mib(server, agents):
+    """Private and shared memory of the box of one agent that waits: its init and coop-agent."""
+    used = []
+    for pid in boxes.descendants(server.keeper):
+        try:
+            text = pathlib.Path(f'/proc/{pid}/smaps_rollup').read_text()
+        except OSError:
+            continue
+        used.append(int(text.partition('\nPss:')[2].split()[0]) / 1024)
+    return sum(used) / max(len(agents), 1)
+
+
+def run(bench):
+    task = team.load(['factorial'])[0]
+    lib.go_first()
+    with boxes.serving(bench, team__tasks_at_once=UNDER_WAY) as server:
+        wire = server.wire()
+        text = team.script([task]).replace('conversations:\n', 'conversations:\n', 1)
+        brain = team.yaml.safe_load(text)
+        wait = {'name': 'wait', 'request': WAITS, 'solutions': {'wait': []}}
+        brain['conversations'] = [ASKS, *(c for c in team.conversations(wait) if c['turns']), *brain['conversations']]
+        wire.call('PUT', f'/api/v1/providers/{team.PROVIDER}',
+                  {'kind': 'script', 'script': team.yaml.safe_dump(brain), 'models': ['bench-*']})
+        team.add_squad(wire)
+        whole, spawn = factorial(wire, task)
+        team.add_repository(wire, 'waits', task['files'])
+        rows = [team.start(wire, WAITS, repository='waits') for _ in range(AT_ONCE)]
+        boxes.wait_until('agents at once', lambda: len(agents_of(wire)) >= AT_ONCE, 120, 0.05)
+        memory = memory_mib(server, agents_of(wire))
+        rows += [team.start(wire, WAITS, repository='waits') for _ in range(UNDER_WAY - AT_ONCE)]
+        boxes.wait_until('tasks under way', lambda: len(agents_of(wire)) >= UNDER_WAY, 300, 0.05)
+        restart = restart_s(server, wire, rows)
+        wire.close()
+    values = {'task_s': lib.summary(whole), 'spawn_ms': lib.summary(spawn), 'host_tests_ms': host_tests(task),
+              'agent_mib': memory, 'restart_s': restart}
+    bench.at_most('factorial, plan to merge, p50, s', values['task_s']['p50'], LIMIT_S)
+    bench.at_most('agent spawn, p50, ms', values['spawn_ms']['p50'], SPAWN_MS)
+    bench.at_most('coop-agent and its box, MiB', memory, MEMORY_MIB)
+    bench.at_most('50 tasks after a restart, s', restart, RESTART_S)
+    return values
+
+
+def restart_s(server, wire, rows):
+    """Seconds from a killed server to one in which every task can be answered again."""
+    import os
+    os.kill(server.server, signal.SIGKILL)
+    began = time.perf_counter()
+    wire.close()
+
+    def back():
+        try:
+            fresh = server.wire()
+        except OSError:
+            return False
+        try:
+            return sum(a['state'] == 'asking' for a in fresh.call('GET', '/api/v1/agents?limit=100')['items']) >= len(rows)
+        except (OSError, RuntimeError):
+            return False
+        finally:
+            fresh.close()
+
+    boxes.wait_until('tasks after the restart', back, 60, 0.02)
+    took = time.perf_counter() - began
+    server.server = server.pid_of('serve')
+    return took
