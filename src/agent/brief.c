@@ -168,6 +168,7 @@ brief_format(const Brief *brief)
     add_json(out, "# Checks that must pass", json_object_get(brief->tree, "checks"));
     add_json(out, "# Conflict", json_object_get(brief->tree, "bundle"));
     add_part(out, "# What Coop saw of the last try", brief->feedback);
+    add_json(out, "# What scanners found", json_object_get(brief->tree, "scans"));
     add_part(out, "# Where the task stands", plan);
     add_part(out, "# The room", room);
     g_string_append_printf(out, "\nWork tree: %s\n", brief->workdir);

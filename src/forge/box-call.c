@@ -101,7 +101,7 @@ box_call(Box *box, const BoxCall *spec, const char *actor, BoxCallFunc done, voi
                    .ctx = call};
 
     *call = (Call){.done = done, .data = data};
-    buf_init(&call->out, BOX_CALL_OUTPUT_MAX);
+    buf_init(&call->out, spec->output_max != 0 ? spec->output_max : BOX_CALL_OUTPUT_MAX);
     buf_init(&call->err, BOX_CALL_OUTPUT_MAX);
     call->run = box_start(box, &run, actor, &call->error);
     if (call->run == NULL) {

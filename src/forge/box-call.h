@@ -15,6 +15,7 @@ typedef struct BoxCall {
     const char *const *env; /* NULL: none */
     const char *input;      /* NULL: none */
     guint timeout_ms;       /* 0: BOX_CALL_MS */
+    size_t output_max;      /* 0: BOX_CALL_OUTPUT_MAX */
 } BoxCall;
 /* Once, from the loop.  `error`: it did not come to an end of its own. */
 typedef void (*BoxCallFunc)(int code, const char *out, const char *err, const GError *error, void *data);

@@ -118,5 +118,7 @@ crew_brief(Crew *crew, const char *box_id, TeamJsonFunc done, void *data)
     g_assert(a->brief != NULL);
     json_object_set_new(a->brief, "room", json_null());
     json_object_set_new(a->brief, "plan_text", json_null());
+    if (s->scans != NULL)
+        json_object_set(a->brief, "scans", s->scans);
     finish(a, NULL);
 }

@@ -30,7 +30,10 @@ all_done(Shift *s)
         return;
     }
     FAILPOINT("crew-prepared");
-    shift_work(s);
+    if (shift_wants_scan(s))
+        shift_scan(s);
+    else
+        shift_work(s);
 }
 
 /* Takes the reference that the step had. */

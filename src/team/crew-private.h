@@ -56,6 +56,7 @@ typedef enum ShiftPhase {
     SHIFT_LOADING,
     SHIFT_LEASING,
     SHIFT_PREPARING, /* work tree and tools */
+    SHIFT_SCANNING,  /* of reviewers: what programs say first */
     SHIFT_FINDING,   /* after a restart: the run */
     SHIFT_WORKING,
     SHIFT_PROVING,
@@ -107,6 +108,7 @@ struct Shift {
     char *state, *problem; /* what it will end as */
     Json *report;          /* said by the agent; NULL: nothing */
     Json *result;
+    Json *scans;       /* of reviewers, as crew-scan.c wrote them; NULL: none */
     GPtrArray *checks; /* ShiftCheck */
     guint check;
     bool skip_checks, checks_failed;
@@ -190,6 +192,11 @@ void shift_box_timer(Shift *s); /* the timer of LEASING */
 
 void shift_prepare(Shift *s);
 void shift_prepare_stop(Shift *s);
+
+/* ---- crew-scan.c ---- */
+
+bool shift_wants_scan(const Shift *s);
+void shift_scan(Shift *s); /* goes on with shift_work() */
 
 /* ---- crew-words.c ---- */
 

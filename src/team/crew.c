@@ -27,6 +27,7 @@ shift_unref(void *shift)
     g_clear_pointer(&s->row, json_decref);
     g_clear_pointer(&s->report, json_decref);
     g_clear_pointer(&s->result, json_decref);
+    g_clear_pointer(&s->scans, json_decref);
     g_clear_pointer(&s->commits, json_decref);
     g_clear_pointer(&s->checks, g_ptr_array_unref);
     g_clear_pointer(&s->lines, adapter_lines_free);
@@ -131,6 +132,7 @@ on_timer(LoopTimer *timer)
         break;
     case SHIFT_LOADING:
     case SHIFT_PREPARING:
+    case SHIFT_SCANNING:
         break;
     case SHIFT_ENDING:
         shift_end(s, NULL, NULL);

@@ -14,8 +14,9 @@
 enum {
     SCAN_PATHS_MAX = 500, /* files that one scan is given */
     SCAN_ARGV_BYTES_MAX = 64 * 1024,
-    SCAN_FINDINGS_MAX = 100, /* of one scan; what is more is counted */
-    SCAN_TEXT_MAX = 500,     /* bytes of one finding's words */
+    SCAN_FINDINGS_MAX = 100,   /* of one scan; what is more is counted */
+    SCAN_OUTPUT_MAX = 4 << 20, /* bytes that a program may say */
+    SCAN_TEXT_MAX = 500,       /* bytes of one finding's words */
 };
 
 typedef enum ScanSeverity { SCAN_NOTE, SCAN_WARNING, SCAN_ERROR, SCAN_SEVERITY_MAX } ScanSeverity;

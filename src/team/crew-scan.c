@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Scanners on what a reviewer is about to read, before its program starts: nothing of the change and nothing
+ * of the agent has run in the box by then, so what they say is Coop's own word.  It becomes check runs of the
+ * commit, a part of what the reviewer is told, and of the result.
+ *
+ * A program that the template lacks is skipped and said to be. */
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/failpoint.h"
+#include "base/log.h"
+#include "forge/box-call.h"
+#include "forge/check-row.h"
+#include "forge/records.h"
+#include "team/crew-private.h"
+#include "team/scan.h"
+
+enum { SCAN_MS = 300 * 1000, SCAN_LISTED_MAX = 2000, NOT_FOUND_CODE = 127, NOT_RUNNABLE_CODE = 126 };
+
+typedef struct Scan {
+    Shift *shift;
+    char *base, *head;
+    GPtrArray *paths;    /* with NULL behind them */
+    GPtrArray *commands; /* ScanCommand */
+    guint n;
+    gint64 began_us;
+    Json *said; /* as the result has it */
+} Scan;
+
+static void next(Scan *scan);
+
+static void
+scan_free(void *data)
+{
+    Scan *scan = data;
+
+    shift_unref(scan->shift);
+    g_free(scan->base);
+    g_free(scan->head);
+    g_clear_pointer(&scan->paths, g_ptr_array_unref);
+    g_clear_pointer(&scan->commands, g_ptr_array_unref);
+    json_decref(scan->said);
+    g_free(scan);
+}
+
+static bool
+is_over(const Scan *scan)
+{
+    return scan->shift->crew == NULL || scan->shift->phase != SHIFT_SCANNING;
+}
+
+/* ---- rows ---- */
+
+static bool
+put_row(DbTx *tx, const Scan *scan, const Json *said, GError **error)
+{
+    const char *skipped = row_text(said, "skipped");
+    CheckRow row = {
+        .name = row_text(said, "name"),
+        .head_oid = scan->head,
+        .status = "completed",
+        .conclusion = skipped != NULL                   ? "skipped"
+                      : row_int(said, "exit_code") == 0 ? "success"
+                                                        : "failure",
+        .title = skipped != NULL ? skipped : row_text(said, "summary"),
+        .output = row_text(said, "output"),
+        .command = row_text(said, "run"),
+        .has_exit_code = skipped == NULL,
+        .exit_code = (int)row_int(said, "exit_code"),
+        .started_us = row_int(said, "started_us"),
+        .completed_us = row_int(said, "completed_us"),
+    };
+
+    return check_row_put(tx, row_text(json_object_get(scan->shift->row, "task"), "repository_id"), &row,
+                         error);
+}
+
+/* In a thread of the database: the shift is read there, and changed by nobody while it scans. */
+static bool
+write_rows(DbTx *tx, void *data, GError **error)
+{
+    Scan *scan = data;
+    g_autoptr(Json) result = json_pack("{s:O}", "scans", scan->said);
+    g_autofree char *text = json_encode(result);
+    size_t i;
+    Json *said;
+
+    json_array_foreach(scan->said, i, said)
+    {
+        if (!put_row(tx, scan, said, error))
+            return false;
+    }
+    return db_exec(tx, "UPDATE task_executions SET result = ? WHERE id = ?",
+                   DB_ARGS(db_text(text), db_text(scan->shift->id)), error);
+}
+
+static void
+on_written(void *data, const GError *error)
+{
+    Scan *scan = data;
+    Shift *s = scan->shift;
+
+    if (is_over(scan))
+        return;
+    if (error != NULL)
+        log_warn("crew", "what scanners said could not be written", log_str("execution", s->id),
+                 log_gerror(error));
+    FAILPOINT("crew-scanned");
+    json_decref(s->scans);
+    s->scans = json_incref(scan->said);
+    shift_work(s);
+}
+
+/* ---- one after the other ---- */
+
+static char *
+format_findings(const ScanResult *found)
+{
+    g_autoptr(GString) out = g_string_new(NULL);
+
+    for (guint i = 0; i < found->findings->len; i++) {
+        const ScanFinding *f = found->findings->pdata[i];
+
+        g_string_append_printf(out, "%s:%" G_GINT64_FORMAT ": %s: %s (%s)\n", f->path, f->line,
+                               scan_severity_name(f->severity), f->text, f->rule);
+    }
+    return g_strdup(out->str);
+}
+
+static void
+say(Scan *scan, const ScanCommand *command, const ScanResult *found, const char *skipped)
+{
+    g_autofree char *name = g_strconcat("scan: ", command->name, NULL);
+    g_autofree char *run = g_strdup_printf("%s on %u of the changed files%s", command->name, command->files,
+                                           command->truncated ? ", not on all of them" : "");
+    g_autofree char *output = found != NULL ? format_findings(found) : g_strdup("");
+    g_autofree char *summary = found != NULL
+                                   ? g_strdup_printf("%u errors, %u warnings, %u notes",
+                                                     found->counts[SCAN_ERROR], found->counts[SCAN_WARNING],
+                                                     found->counts[SCAN_NOTE])
+                                   : g_strdup(skipped);
+    gint64 now = clock_wall_us();
+    Json *findings = found != NULL ? scan_findings_json(command->name, found) : json_array();
+
+    json_array_append_new(
+        scan->said,
+        json_pack("{s:s, s:s, s:i, s:I, s:n, s:s, s:s, s:s?, s:o, s:I, s:I, s:s}", "name", name, "run", run,
+                  "exit_code", found != NULL && !scan_passed(found) ? 1 : 0, "duration_ms",
+                  (json_int_t)((now - scan->began_us) / 1000), "tests", "output", output, "summary", summary,
+                  "skipped", skipped, "findings", findings, "started_us", (json_int_t)scan->began_us,
+                  "completed_us", (json_int_t)now, "seen_by", "coop"));
+}
+
+static void
+on_said(int code, const char *out, const char *err, const GError *error, void *data)
+{
+    Scan *scan = data;
+    const ScanCommand *command = scan->commands->pdata[scan->n];
+    g_autoptr(GError) nonsense = NULL;
+    g_autoptr(ScanResult) found = NULL;
+    g_autofree char *skipped = NULL;
+
+    if (is_over(scan)) {
+        scan_free(scan);
+        return;
+    }
+    if (error != NULL)
+        skipped = g_strdup_printf("%s did not come to an end: %s", command->name, error->message);
+    else if (code == NOT_FOUND_CODE || code == NOT_RUNNABLE_CODE)
+        skipped = g_strdup_printf("the template has no %s", command->name);
+    else
+        found = scan_read(command->name, (const char *const *)scan->paths->pdata, out, strlen(out),
+                          &nonsense);
+    if (nonsense != NULL)
+        skipped = g_strdup(nonsense->message);
+    say(scan, command, found, skipped);
+    scan->n++;
+    next(scan);
+}
+
+static void
+next(Scan *scan)
+{
+    Shift *s = scan->shift;
+
+    if (scan->n == scan->commands->len) {
+        db_write(s->crew->team->spec.db, write_rows, on_written, scan, scan_free);
+        return;
+    }
+    const ScanCommand *command = scan->commands->pdata[scan->n];
+    const BoxCall call = {.argv = (const char *const *)command->argv,
+                          .cwd = s->workdir,
+                          .output_max = SCAN_OUTPUT_MAX,
+                          .timeout_ms = SCAN_MS};
+
+    scan->began_us = clock_wall_us();
+    box_call(s->box, &call, "coop", on_said, scan);
+}
+
+/* ---- which files ---- */
+
+/* In a thread. */
+static bool
+list_paths(GitRepo *git, void *data, GError **error)
+{
+    Scan *scan = data;
+    const RecordsSpec spec = {.args = GIT_ARGS("diff", "-z", "--name-only", "--no-renames",
+                                               "--diff-filter=AM", "--end-of-options", scan->base,
+                                               scan->head),
+                              .separator = '\0',
+                              .max = SCAN_LISTED_MAX};
+    g_autoptr(GPtrArray) listed = records_read(git, &spec, NULL, error);
+
+    if (listed == NULL)
+        return false;
+    g_clear_pointer(&scan->paths, g_ptr_array_unref);
+    scan->paths = g_ptr_array_new_with_free_func(g_free);
+    for (guint i = 0; i < listed->len; i++) {
+        if (g_utf8_validate(listed->pdata[i], -1, NULL))
+            g_ptr_array_add(scan->paths, g_strdup(listed->pdata[i]));
+    }
+    g_ptr_array_add(scan->paths, NULL);
+    return true;
+}
+
+static void
+on_listed(void *data, const GError *error)
+{
+    Scan *scan = data;
+    Shift *s = scan->shift;
+
+    if (is_over(scan)) {
+        scan_free(scan);
+        return;
+    }
+    if (error != NULL) {
+        log_warn("crew", "a change could not be scanned", log_str("execution", s->id), log_gerror(error));
+        scan_free(scan);
+        shift_work(s);
+        return;
+    }
+    scan->commands = scan_plan((const char *const *)scan->paths->pdata);
+    next(scan);
+}
+
+bool
+shift_wants_scan(const Shift *s)
+{
+    return s->scans == NULL && strcmp(shift_text(s, "kind"), "review") == 0 && shift_repo(s) != NULL &&
+           row_text(json_object_get(s->row, "task"), "base_oid") != NULL &&
+           git_oid_is_valid(shift_text(s, "git_base"));
+}
+
+void
+shift_scan(Shift *s)
+{
+    Scan *scan = g_new0(Scan, 1);
+
+    s->phase = SHIFT_SCANNING;
+    *scan = (Scan){.shift = shift_ref(s),
+                   .base = g_strdup(row_text(json_object_get(s->row, "task"), "base_oid")),
+                   .head = g_strdup(shift_text(s, "git_base")),
+                   .said = json_array()};
+    forge_read(s->crew->team->spec.forge, shift_repo(s), "list what an agent will review", list_paths,
+               on_listed, scan, NULL);
+}
