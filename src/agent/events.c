@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/err.h"
 #include "base/log.h"
 
 struct Events {
@@ -94,7 +95,10 @@ take_batch(const Events *e)
 static void
 on_away(Events *e, const GError *error)
 {
-    e->away_ms = e->away_ms == 0 ? EVENTS_AWAY_MS : MIN(e->away_ms * 2, EVENTS_AWAY_MAX_MS);
+    if (err_kind(error) == ERR_LIMIT)
+        e->away_ms = EVENTS_FULL_MS;
+    else
+        e->away_ms = e->away_ms == 0 ? EVENTS_AWAY_MS : MIN(e->away_ms * 2, EVENTS_AWAY_MAX_MS);
     e->not_before_us = clock_mono_us() + e->away_ms * 1000;
     log_warn("agent", "the server does not hear", log_gerror(error),
              log_int("waiting", json_array_size(e->waiting)), log_int("dropped", e->dropped));
@@ -114,5 +118,16 @@ events_flush(Events *events)
         events->away_ms = 0;
         for (size_t i = 0; i < json_array_size(batch); i++)
             json_array_remove(events->waiting, 0);
+    }
+}
+
+void
+events_finish(Events *events)
+{
+    for (guint i = 0; i < EVENTS_LAST_TRIES && json_array_size(events->waiting) > 0; i++) {
+        if (i > 0 && !face_pause(events->face, EVENTS_FULL_MS, NULL))
+            return;
+        events->not_before_us = 0;
+        events_flush(events);
     }
 }

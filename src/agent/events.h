@@ -22,6 +22,8 @@ enum {
     EVENTS_OUTPUT_MAX = 1000, /* the last bytes of a tool's */
     EVENTS_AWAY_MS = 5000,    /* after a failure nothing is tried that long; doubled */
     EVENTS_AWAY_MAX_MS = 60 * 1000,
+    EVENTS_FULL_MS = 1000, /* the same after too much at once */
+    EVENTS_LAST_TRIES = 3,
 };
 
 Events *events_new(Face *face);
@@ -39,3 +41,5 @@ void events_usage(Events *events, const Answer *answer, gint64 duration_ms);
 
 /* Sends what waits, unless the server was away a moment ago. */
 void events_flush(Events *events);
+/* The last time: a few tries, and what cannot be told then is lost. */
+void events_finish(Events *events);

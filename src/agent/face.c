@@ -72,6 +72,12 @@ face_set_patience(Face *face, gint64 ms)
     face->patience_ms = ms;
 }
 
+bool
+face_pause(Face *face, gint64 ms, GError **error)
+{
+    return plain_client_pause(face->client, ms, error);
+}
+
 /* ---- one call ---- */
 
 static ErrKind

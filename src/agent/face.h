@@ -23,6 +23,9 @@ void face_free(Face *face);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Face, face_free)
 void face_set_patience(Face *face, gint64 ms);
 
+/* Waits; false with ERR_CANCELLED: we are to end. */
+bool face_pause(Face *face, gint64 ms, GError **error);
+
 Json *face_brief(Face *face, GError **error);
 /* `events` is borrowed.  Asked once, for FACE_REPORT_MS at most. */
 bool face_report(Face *face, Json *events, GError **error);

@@ -34,6 +34,7 @@ typedef struct Session {
     Keep keep;
     Json *tools;
     guint silent, malformed; /* in a row */
+    guint refused;           /* reports */
 } Session;
 
 typedef struct CallRef {
@@ -80,18 +81,32 @@ end_with_words(Session *s, const char *words)
         .is_set = true, .outcome = g_strdup("done"), .summary = g_steal_pointer(&valid)};
 }
 
+/* The server has the last word on what a report may be: what it refuses goes back to the model that wrote
+ * it.  `*ret_again`: it did. */
 static bool
-finish(Session *s, GError **error)
+finish(Session *s, bool *ret_again, GError **error)
 {
     const Ending *ending = &s->work.ending;
     g_autoptr(Json) report = ending_report(ending);
+    g_autoptr(GError) failed = NULL;
 
     show(ending->outcome, ending->summary);
     events_text(s->events, "summary", ending->summary);
-    events_flush(s->events);
-    if (!face_done(s->work.face, report, error))
+    events_finish(s->events);
+    *ret_again = false;
+    if (face_done(s->work.face, report, &failed))
+        return strcmp(ending->outcome, "done") == 0 || err_set(error, ERR_INTERNAL, "%s", ending->summary);
+    g_autoptr(Json) pending = talk_pending(s->talk);
+    Json *call = json_array_get(pending, 0);
+    if (err_kind(failed) != ERR_INVALID || call == NULL || ++s->refused > SESSION_REFUSED_MAX) {
+        g_propagate_error(error, g_steal_pointer(&failed));
         return false;
-    return strcmp(ending->outcome, "done") == 0 || err_set(error, ERR_INTERNAL, "%s", ending->summary);
+    }
+    g_autofree char *text = g_strconcat("error: ", failed->message, NULL);
+    talk_add_result(s->talk, json_string_value(json_object_get(call, "id")), "done", text);
+    ending_clear(&s->work.ending);
+    *ret_again = true;
+    return true;
 }
 
 /* ---- tools ---- */
@@ -235,15 +250,19 @@ take_turn(Session *s, GError **error)
 static bool
 work(Session *s, GError **error)
 {
-    while (!s->work.ending.is_set) {
-        if (clock_mono_us() >= s->work.deadline_us)
+    bool again = true, good = true;
+
+    while (good && again) {
+        if (s->work.ending.is_set)
+            good = finish(s, &again, error);
+        else if (clock_mono_us() >= s->work.deadline_us)
             end_failed(s, "time", "the time of this session is over");
         else if (talk_turns(s->talk) >= s->brief.turns)
             end_failed(s, "turns", "the turns of this session are used up");
-        else if (!take_turn(s, error))
-            return false;
+        else
+            good = take_turn(s, error);
     }
-    return finish(s, error);
+    return good;
 }
 
 /* ---- the beginning ---- */

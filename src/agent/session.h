@@ -7,6 +7,7 @@
 
 enum {
     SESSION_SILENT_MAX = 3,    /* answers in a row without a call */
+    SESSION_REFUSED_MAX = 3,   /* reports that the server does not take */
     SESSION_MALFORMED_MAX = 6, /* answers in a row whose calls were all no good */
 };
 

@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/path.h"
 
-enum { OPTIONS_MAX = 20, WORD_MAX = 40 };
+enum { OPTIONS_MAX = 10, WORD_MAX = 40, PATH_MAX_BYTES = 1024 };
 
 /* ---- room ---- */
 
@@ -135,10 +135,11 @@ const Tool tool_ask = {
 static bool
 check_finding(Json *finding, GError **error)
 {
+    static const char *const severities[] = {"error", "warning", "note", NULL};
     const char *path = NULL, *severity = NULL, *body = NULL;
     gint64 line = 0;
     const JsonField fields[] = {
-        {"path", JSON_KIND_STRING, &path, true, 1, TOOL_MESSAGE_MAX},
+        {"path", JSON_KIND_STRING, &path, false, 0, PATH_MAX_BYTES},
         {"line", JSON_KIND_INT, &line, false, 0, G_MAXINT32},
         {"severity", JSON_KIND_STRING, &severity, false, 0, WORD_MAX},
         {"body", JSON_KIND_STRING, &body, true, 1, TOOL_MESSAGE_MAX},
@@ -147,10 +148,12 @@ check_finding(Json *finding, GError **error)
 
     if (!json_is_object(finding))
         return err_set(error, ERR_INVALID, "a finding must be an object");
-    if (json_read(finding, fields, error))
-        return true;
-    g_prefix_error(error, "a finding: ");
-    return false;
+    if (!json_read(finding, fields, error)) {
+        g_prefix_error(error, "a finding: ");
+        return false;
+    }
+    return severity == NULL || g_strv_contains(severities, severity) ||
+           err_set(error, ERR_INVALID, "a finding: 'severity' is error, warning or note");
 }
 
 static bool
@@ -207,8 +210,8 @@ const Tool tool_done = {
                   "\"verdict\": {\"type\": \"string\", \"enum\": [\"approve\", \"changes\"]},"
                   "\"findings\": {\"type\": \"array\", \"items\": {\"type\": \"object\", \"properties\": {"
                   "\"path\": {\"type\": \"string\"}, \"line\": {\"type\": \"integer\"},"
-                  "\"severity\": {\"type\": \"string\", \"enum\": [\"info\", \"warning\", \"error\"]},"
-                  "\"body\": {\"type\": \"string\"}}, \"required\": [\"path\", \"body\"]}}},"
+                  "\"severity\": {\"type\": \"string\", \"enum\": [\"error\", \"warning\", \"note\"]},"
+                  "\"body\": {\"type\": \"string\"}}, \"required\": [\"body\"]}}},"
                   "\"required\": [\"summary\"]}",
     .flags = TOOL_REPEATABLE,
     .run = done_run,

@@ -119,6 +119,8 @@ test_calls(void)
         {ALL_TOOLS, "done", "{}", "summary", true},
         {ALL_TOOLS, "done", "{\"summary\": \"s\", \"verdict\": \"maybe\"}", "approve or changes", true},
         {ALL_TOOLS, "done", "{\"summary\": \"s\", \"findings\": [{\"path\": \"a\"}]}", "a finding: ", true},
+        {ALL_TOOLS, "done", "{\"summary\": \"s\", \"findings\": [{\"body\": \"b\", \"severity\": \"bad\"}]}",
+         "error, warning or note", true},
         {ALL_TOOLS, "room", "{\"text\": \"x\"}", "no room", false},
     };
 
