@@ -104,6 +104,34 @@ ask_head(GitRepo *git, Bring *b, char **ret_head, GError **error)
  * "dumb" protocol, whose files it would take one by one, with no check of objects and no limit of packs. */
 static const char whole_depth[] = "--depth=2147483647";
 
+/* Asked for by depth, git takes a history that is cut off there, and notes where: we want none such. */
+static bool
+refuse_shallow(GitRepo *git, const Bring *b, GError **error)
+{
+    g_autofree char *note = g_build_filename(git_repo_path(git), "shallow", NULL);
+    g_autoptr(GHashTable) refs = NULL;
+    g_autoptr(GString) lines = g_string_new(NULL);
+    GHashTableIter iter;
+    gpointer name;
+
+    if (!g_file_test(note, G_FILE_TEST_EXISTS))
+        return true;
+    if (!bring_list_refs(git, b->mirror ? "refs/upstream/" : "refs/", b->cancel, &refs, error))
+        return false;
+    g_hash_table_iter_init(&iter, refs);
+    while (g_hash_table_iter_next(&iter, &name, NULL))
+        g_string_append_printf(lines, "delete %s\n", (char *)name);
+    GitCall drop = {.access = GIT_WRITE,
+                    .args = GIT_ARGS("update-ref", "--stdin"),
+                    .input = lines->str,
+                    .input_len = lines->len};
+
+    if (!git_run(git, &drop, NULL, error))
+        return false;
+    (void)g_unlink(note);
+    return err_set(error, ERR_INVALID, "the repository there is a shallow clone: its history is not whole");
+}
+
 static bool
 fetch(GitRepo *git, Bring *b, GError **error)
 {
@@ -113,7 +141,8 @@ fetch(GitRepo *git, Bring *b, GError **error)
     return run_remote(git, b,
                       GIT_ARGS("fetch", "--progress", "--no-auto-maintenance", "--prune", "--no-tags",
                                whole_depth, "--no-write-fetch-head", "--", b->source, heads, tags),
-                      NULL, error);
+                      NULL, error) &&
+           refuse_shallow(git, b, error);
 }
 
 /* ---- moving refs ---- */

@@ -379,6 +379,17 @@ def test_dumb_servers_are_refused(server, tmp_path):
         assert not [path for _, path, _ in place.seen if path.startswith('/objects/')]
 
 
+@pytest.mark.parametrize('is_mirror', [False, True])
+def test_shallow_servers_are_refused(server, tmp_path, is_mirror):
+    """A history that is cut off there would be cut off here for good."""
+    source = Source(tmp_path / 'source')
+    git(tmp_path, 'clone', '-q', '--bare', '--depth=1', f'file://{source.folder}', str(tmp_path / 'root' / 'cut.git'))
+    with GitServer(tmp_path / 'root') as place:
+        repo = add(server, place.url('cut.git'), f'cut-{is_mirror}'.lower(), mirror=is_mirror)
+    assert repo['state'] == 'failed' and 'shallow' in repo['problem'], repo
+    assert not (bare(server, repo) / 'shallow').exists() and git(bare(server, repo), 'for-each-ref') == ''
+
+
 @pytest.mark.parametrize('how', ['url', 'folder', 'mirror'])
 def test_huge_packs(make_server, tmp_path, how):
     """What is too much is known while it comes, and nothing of it stays."""
