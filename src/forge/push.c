@@ -188,18 +188,19 @@ static void
 on_written(void *data, const GError *error)
 {
     PushJob *job = data;
-    bool any = false;
+    /* Whoever listened went with the forge. */
+    bool any = false, is_heard = job->forge->work != NULL;
 
     if (error != NULL)
         log_warn("forge", "a push was not written down; the next start will", log_gerror(error));
-    for (size_t i = 0; i < job->n && error == NULL; i++) {
+    for (size_t i = 0; i < job->n && error == NULL && is_heard; i++) {
         any = any || job->moves[i].told;
         if (job->moves[i].told)
             hear(job, &job->moves[i].push);
     }
     if (any)
         repo_pushed(job->repo);
-    if (job->differs && error == NULL)
+    if (job->differs && error == NULL && is_heard)
         forge_settle_refs(job->forge, job->repo, job->moves[0].push.actor, job->done, job->data);
     else if (job->done != NULL)
         job->done(job->data, error);
