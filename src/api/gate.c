@@ -261,7 +261,8 @@ caller_is_still_known(ApiCall *call)
 {
     const Caller *c = &call->caller;
 
-    if (c->kind == CALLER_NOBODY || c->kind == CALLER_LOCAL)
+    /* A box that has ended takes its connections along. */
+    if (c->kind == CALLER_NOBODY || c->kind == CALLER_LOCAL || c->kind == CALLER_BOX)
         return true;
     return key_is_live(caller_key(call->api, c)) &&
            (c->kind != CALLER_SESSION || g_strcmp0(session_key(call), c->key_id) == 0);
