@@ -17,7 +17,12 @@
 #include "forge/forge-private.h"
 #include "forge/workspace-clone.h"
 
-enum { EXIT_NO_FOLDER = 40, EXIT_NOT_EMPTY, EXIT_NO_GIT };
+enum {
+    EXIT_NO_FOLDER = 40,
+    EXIT_NOT_EMPTY,
+    EXIT_NO_GIT,
+    EXISTED = '=', /* before the path of a folder that was there */
+};
 
 static void
 clone_free(Clone *c)
@@ -82,8 +87,21 @@ take_back(Clone *c)
     workspace_tell(c->forge, c->box_id, c->repository_id, &event);
 }
 
-void
-clone_finish(Clone *c)
+/* A folder that was empty when a clone began is so again; one that was not there goes ("made"). */
+static const char clear_script[] = "cd -- \"$1\" 2>/dev/null || exit 0\n"
+                                   "rm -rf -- ./* ./.[!.]* ./..?*\n"
+                                   "[ -z \"$2\" ] || { cd / && rm -rf -- \"$1\"; }\n";
+
+static void
+clear_folder(Clone *c, const char *path, const char *made, BoxCallFunc done)
+{
+    BoxCall call = {.argv = (const char *const[]){"/bin/sh", "-c", clear_script, "sh", path, made, NULL}};
+
+    box_call(c->box, &call, c->actor, done, c);
+}
+
+static void
+finish(Clone *c)
 {
     workspace_end(c->forge, c->box_id);
     if (c->error != NULL)
@@ -103,6 +121,22 @@ clone_step(Clone *c, const char *what, int code, const char *err, const GError *
         return true;
     clone_finish(c);
     return false;
+}
+
+/* The box may be gone, and the folder with it. */
+static void
+on_place_cleared(int code, const char *out, const char *err, const GError *error, void *data)
+{
+    finish(data);
+}
+
+void
+clone_finish(Clone *c)
+{
+    if (c->error != NULL && c->has_place && c->forge->workspaces != NULL)
+        clear_folder(c, c->path, c->made_place ? "made" : "", on_place_cleared);
+    else
+        finish(c);
 }
 
 /* ---- what goes on side by side ---- */
@@ -220,6 +254,9 @@ on_place(int code, const char *out, const char *err, const GError *error, void *
 
     if (g_str_has_suffix(path, "\n"))
         path[strlen(path) - 1] = '\0';
+    c->made_place = path[0] != EXISTED;
+    if (!c->made_place)
+        memmove(path, path + 1, strlen(path));
     if (error == NULL && said == NULL && !is_plain_path(path))
         err_set(&said, ERR_INVALID, "the folder's path is too long, or no text");
     if (error != NULL || said != NULL) {
@@ -227,6 +264,7 @@ on_place(int code, const char *out, const char *err, const GError *error, void *
     } else {
         g_free(c->path);
         c->path = g_steal_pointer(&path);
+        c->has_place = true;
     }
     step_done(c);
 }
@@ -235,8 +273,10 @@ static void
 find_place(Clone *c)
 {
     static const char script[] = "command -v git >/dev/null || exit 42\n"
+                                 "[ ! -d \"$1\" ] || existed==\n"
                                  "mkdir -p -- \"$1\" && cd -- \"$1\" || exit 40\n"
                                  "[ -z \"$(ls -A)\" ] || exit 41\n"
+                                 "printf '%s' $existed\n"
                                  "pwd -P\n";
     const char *path = c->path != NULL ? c->path : c->name;
     BoxCall call = {.argv = (const char *const[]){"/bin/sh", "-c", script, "sh", path, NULL}};
@@ -350,11 +390,7 @@ on_left_removed(int code, const char *out, const char *err, const GError *error,
 static void
 remove_left(Clone *c)
 {
-    static const char script[] = "cd -- \"$1\" 2>/dev/null || exit 0\n"
-                                 "rm -rf -- ./* ./.[!.]* ./..?*\n";
-    BoxCall call = {.argv = (const char *const[]){"/bin/sh", "-c", script, "sh", c->left->path, NULL}};
-
-    box_call(c->box, &call, c->actor, on_left_removed, c);
+    clear_folder(c, c->left->path, "", on_left_removed);
 }
 
 static void

@@ -19,6 +19,7 @@ typedef struct Clone {
     char *generation_id;          /* its own copy: the forge may be freed meanwhile */
     char *without;                /* why there is none */
     bool has_row;
+    bool has_place, made_place; /* the folder was empty; it was not there before */
     Workspace *left; /* of a clone that was cut short; NULL: none */
     Json *value;     /* the answer, while the row is written */
     char oid[GIT_OID_LEN + 1];

@@ -19,6 +19,7 @@ import pytest
 import eventlog
 from client import WHO, make_client
 from fake import Fake, answer
+from gitserver import Work, make_repo, url_of
 from harness import IS_ROOT, Stream, WAIT_S, wait_until
 
 NEEDS_FAILPOINTS = pytest.mark.skipif(not os.environ.get('COOP_HAS_FAILPOINTS'),
@@ -668,3 +669,35 @@ def test_killed_while_it_backs_up_the_folder(client, point):
     assert done.returncode == -signal.SIGKILL and not path.exists()
     client.server.start()
     assert state(client) == ['first']
+
+
+def test_repositories_are_saved_beside_it(make_server, coop, tmp_path):
+    """As docs/repositories.md says: the backup, then the folder, and the two keys once."""
+    server, other = make_server(), make_server()
+    path, repo = make_repo(server, 'saved')
+    work = Work(tmp_path / 'work', url_of(server, path)).init()
+    work.commit()
+    work.push('HEAD:main')
+    server.post('/api/v3/repos/coop/saved/issues', {'title': 'kept'})
+    key = server.get('/api/v1/receipts/key')
+    file = tmp_path / 'backup'
+    assert coop('backup', str(file), env={'COOP_HOME': str(server.home)}).returncode == 0
+    work.commit('later')
+    work.push('HEAD:main')  # behind the backup: newer than the rows
+    server.stop()
+    other.stop()
+    for name in ('forge-key', 'receipt-key'):
+        shutil.copy2(server.home / name, other.home / name)
+    shutil.copytree(server.home / 'repos', other.home / 'repos', dirs_exist_ok=True, symlinks=True)
+    done = coop('restore', str(file), '--yes', env={'COOP_HOME': str(other.home)})
+    assert done.returncode == 0, done
+    other.start()
+    other.key = server.key  # the keys are those of the backup
+    assert other.get('/api/v1/repos/coop/saved')['state'] == 'ready' and other.get('/api/v1/receipts/key') == key
+    assert [i['title'] for i in other.get('/api/v3/repos/coop/saved/issues')] == ['kept']
+    again = Work(tmp_path / 'again', url_of(other, path)).clone()
+    assert again.head() == work.head()
+    again.git('fsck', '--strict')
+    again.commit('more')
+    again.push('HEAD:main')
+    server.start()

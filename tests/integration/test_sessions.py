@@ -2,6 +2,7 @@
 """Browsers: the one-time link, the cookie, and how a session ends."""
 import concurrent.futures
 import http.cookies
+import re
 
 import pytest
 
@@ -159,6 +160,34 @@ def test_a_form_cannot_use_the_cookie(server, type_):
                         headers={'Cookie': server.sign_in(), 'Origin': f'http://{server.host}', 'Content-Type': type_})
     assert answer.status == 415
     assert len(server.get('/api/v1/keys')['keys']) == before
+
+
+def forge_writes(server):
+    """Every call that changes something of the forge, with names in the place of what is variable."""
+    begin = ('/api/v3/', '/api/v1/repos', '/api/v1/identities', '/api/v1/github')
+    values = {'owner': 'coop', 'repo': 'kept', 'number': '1', 'id': '1'}
+    for path, methods in server.get('/openapi.json')['paths'].items():
+        if path.startswith(begin) or '/git/' in path:
+            for method in methods.keys() - {'get', 'head', 'parameters'}:
+                yield method.upper(), re.sub(r'\{(\w+)(?:\.\.\.)?\}', lambda m: values.get(m[1], 'main'), path)
+
+
+def test_foreign_pages_cannot_use_the_cookie_for_the_forge(make_server):
+    """A real session's cookie, and a page of elsewhere that has it sent."""
+    server = make_server()
+    server.post('/api/v1/repos', {'name': 'kept', 'first_commit': True})
+    cookie, calls = server.sign_in(), sorted(set(forge_writes(server)))
+    assert len(calls) > 50 and ('DELETE', '/api/v3/repos/coop/kept') in calls
+    before = server.get('/api/v1/repos/coop/kept')
+    pushes = [('POST', '/git/coop/kept.git/git-receive-pack')]
+    for method, path in calls + pushes:
+        for headers in ({'Origin': 'https://evil.example'}, {'Origin': 'null'}, {'Sec-Fetch-Site': 'cross-site'}, {}):
+            answer = server.ask(method, path, body=b'{}', key=None, headers={'Cookie': cookie, 'Content-Type': 'application/json', **headers})
+            assert answer.status in (401, 403), (method, path, headers, answer)
+    assert server.get('/api/v1/repos/coop/kept') == before
+    # The same from our own page is looked at.
+    own = {'Cookie': cookie, 'Origin': f'http://{server.host}', 'Content-Type': 'application/json'}
+    assert server.ask('POST', '/api/v3/repos/coop/kept/issues', body=b'{"title": "x"}', key=None, headers=own).status == 201
 
 
 @pytest.mark.parametrize('type_', ['application/json', 'application/json; charset=utf-8', 'Application/JSON'])

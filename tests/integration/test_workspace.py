@@ -66,6 +66,30 @@ def test_refused(server, body, status):
         assert made['branch'] == f'box-{made_id(server, box)}'
 
 
+def test_failed_clone_leaves_no_folder(server):
+    """Nor anything in one that was there, and was empty."""
+    with server.box() as box:
+        def listed():
+            return server.run(box, 'ls -A one there 2>&1')['stdout']
+        before = listed()
+        for path in ({}, {'path': 'one'}):
+            assert server.ask('POST', f'{API}/{box}/git/clone', body={'repository': 'one', 'base': 'nowhere', **path}).status == 404
+            assert listed() == before
+        server.run(box, 'mkdir there')
+        assert server.ask('POST', f'{API}/{box}/git/clone', body={'repository': 'one', 'path': 'there', 'base': 'nowhere'}).status == 404
+        assert server.run(box, 'ls -A there; echo still')['stdout'] == 'still\n'
+        # What was in the way is nobody's to remove.
+        server.run(box, 'echo mine >there/mine')
+        assert server.ask('POST', f'{API}/{box}/git/clone', body={'repository': 'one', 'path': 'there'}).status == 409
+        assert server.run(box, 'cat there/mine')['stdout'] == 'mine\n'
+        # The box has no room for the files: what was written by then goes, too.
+        server.run(box, 'head -c 70000000 /dev/zero >fill')
+        failed = server.ask('POST', f'{API}/{box}/git/clone', body={'repository': 'one', 'path': 'late'})
+        server.run(box, 'rm -f fill')
+        assert failed.status >= 400 and server.run(box, 'ls -d late 2>&1; true')['stdout'] != 'late\n', failed
+        server.clone(box, 'one')
+
+
 def test_a_generation_stays_while_a_box_has_it(server):
     with server.box() as box:
         first = server.clone(box, 'one')['generation']
