@@ -10,28 +10,9 @@
 #include "base/failpoint.h"
 #include "base/log.h"
 #include "forge/forge-private.h"
-#include "forge/landing-private.h"
+#include "forge/landing-lane.h"
 
-struct Lane {
-    LoopTimer rest; /* first: the loop hands back its address */
-    Landings *all;  /* a reference */
-    Loop *loop;
-    Repo *repo; /* a reference */
-    char *key, *target;
-    bool busy;  /* an operation is under way, and will come back */
-    bool gone;  /* the queue has let go of it */
-    bool again; /* something was added while it looked */
-    /* the entry; 0: none */
-    gint64 id, number;
-    char *actor, *head, *head_oid, *target_oid, *candidate, *suite_id;
-    bool suite_news; /* it has ended, and was not looked at since */
-    bool suite_over;
-    bool stale; /* a branch moved meanwhile */
-};
-
-static void take(Lane *lane);
 static void decide(Lane *lane);
-static void move(Lane *lane);
 
 /* ---- life ---- */
 
@@ -81,8 +62,8 @@ lane_is_busy(const Lane *lane)
 }
 
 /* Every operation comes back through this: false, and nothing is left to be done. */
-static bool
-comes_back(Lane *lane)
+bool
+lane_comes_back(Lane *lane)
 {
     bool gone = lane->gone;
 
@@ -93,8 +74,8 @@ comes_back(Lane *lane)
 }
 
 /* A row could not be read or written: it says where to go on. */
-static void
-rest(Lane *lane, const GError *error)
+void
+lane_rest(Lane *lane, const GError *error)
 {
     log_warn("forge", "the merge queue rests", log_str("repository", lane->repo->folded),
              log_str("target", lane->target), log_gerror(error));
@@ -105,11 +86,11 @@ rest(Lane *lane, const GError *error)
 static void
 on_rested(LoopTimer *timer)
 {
-    take((Lane *)timer);
+    lane_take((Lane *)timer);
 }
 
-static void
-step(Lane *lane, const RowOp *op, ForgeJsonFunc done)
+void
+lane_step(Lane *lane, const RowOp *op, ForgeJsonFunc done)
 {
     const LandingStep spec = {.target = lane->target,
                               .id = lane->id,
@@ -134,7 +115,7 @@ static void
 give_up(Lane *lane)
 {
     cancel_suite(lane);
-    take(lane);
+    lane_take(lane);
 }
 
 /* Somebody took it out while git was making its ref. */
@@ -147,15 +128,15 @@ tidy_lost(Lane *lane)
 }
 
 /* What a step came to: the entry is over, or goes on from its row. */
-static void
-on_stepped(Json *value, const GError *error, void *data)
+void
+lane_on_stepped(Json *value, const GError *error, void *data)
 {
     Lane *lane = data;
 
-    if (!comes_back(lane))
+    if (!lane_comes_back(lane))
         return;
     if (error != NULL) {
-        rest(lane, error);
+        lane_rest(lane, error);
         return;
     }
     if (landing_outcome_is(value, "ended"))
@@ -169,111 +150,14 @@ on_stepped(Json *value, const GError *error, void *data)
     give_up(lane);
 }
 
-static void
-end_entry(Lane *lane, const char *state, LandingReason reason, const char *problem, const char *conflict)
+void
+lane_end_entry(Lane *lane, const char *state, LandingReason reason, const char *problem, const char *conflict)
 {
     const LandingEnd end = {
         .id = lane->id, .state = state, .reason = reason, .problem = problem, .conflict = conflict};
 
     lane->busy = true;
-    row_run(lane->all->forge, lane->repo, &landing_finish, &end, on_stepped, lane);
-}
-
-/* ---- landing ---- */
-
-typedef struct Final {
-    Lane *lane;
-    LandingLanded landed;
-} Final;
-
-static void
-on_landed(void *data, const GError *error)
-{
-    Final *f = data;
-    Lane *lane = f->lane;
-    g_autoptr(Json) entry = json_pack("{s:I, s:s, s:s?, s:s?, s:s?, s:I}", "id", (json_int_t)f->landed.id,
-                                      "state", "landed", "head", lane->head, "head_oid", lane->head_oid, "by",
-                                      lane->actor, "leftover", (json_int_t)f->landed.leftover);
-
-    bool written = f->landed.written;
-
-    g_free(f->landed.repository_id);
-    g_free(f);
-    if (!comes_back(lane))
-        return;
-    if (error != NULL) {
-        rest(lane, error);
-        return;
-    }
-    FAILPOINT("landing-landed");
-    if (written)
-        landings_note_ended(lane->all, lane->repo, entry);
-    take(lane);
-}
-
-static void
-write_landed(Lane *lane, gint64 leftover)
-{
-    g_autofree char *ref = g_strconcat("refs/heads/", lane->target, NULL);
-    const ForgePush push = {
-        .actor = lane->actor, .ref = ref, .old = lane->target_oid, .new = lane->candidate};
-    Final *f = g_new0(Final, 1);
-
-    *f = (Final){.lane = lane,
-                 .landed = {.repository_id = g_strdup(lane->repo->id), .id = lane->id, .leftover = leftover}};
-    lane->busy = true;
-    forge_push_with(lane->all->forge, lane->repo, &push, 1, (PushFirst){landing_write_landed, &f->landed},
-                    on_landed, f);
-}
-
-typedef struct Moving {
-    Lane *lane;
-    LandingMove *move;
-} Moving;
-
-static void
-on_moved(void *data, const GError *error)
-{
-    Moving *m = data;
-    Lane *lane = m->lane;
-    bool landed = m->move->landed;
-    gint64 leftover = m->move->ref_left ? LEFT_REF : 0;
-
-    landing_move_free(m->move);
-    g_free(m);
-    if (!comes_back(lane))
-        return;
-    if (error != NULL && err_kind(error) == ERR_CANCELLED)
-        rest(lane, error);
-    else if (error != NULL)
-        end_entry(lane, "failed", LANDING_FAILED, error->message, NULL);
-    else if (landed)
-        write_landed(lane, leftover);
-    else
-        step(lane, &landing_requeue, on_stepped);
-}
-
-static bool
-move_work(GitRepo *git, void *data, GError **error)
-{
-    return landing_move_work(git, ((Moving *)data)->move, error);
-}
-
-/* Beside other work on the repository, as pushes are: git itself compares and locks. */
-static void
-move(Lane *lane)
-{
-    g_autofree char *what = g_strdup_printf("land #%" G_GINT64_FORMAT, lane->number);
-    Moving *m = g_new0(Moving, 1);
-
-    *m = (Moving){.lane = lane, .move = g_new0(LandingMove, 1)};
-    *m->move = (LandingMove){.target = g_strdup(lane->target),
-                             .ref = landing_ref(lane->id),
-                             .target_oid = g_strdup(lane->target_oid),
-                             .landing_oid = g_strdup(lane->candidate),
-                             .why = g_strdup(what)};
-    lane->busy = true;
-    forge_read(lane->all->forge, lane->repo, what, move_work, on_moved, m, NULL);
+    row_run(lane->all->forge, lane->repo, &landing_finish, &end, lane_on_stepped, lane);
 }
 
 /* ---- checking ---- */
@@ -282,7 +166,7 @@ static void
 go_on_waiting(Lane *lane)
 {
     if (lane->stale)
-        step(lane, &landing_requeue, on_stepped);
+        lane_step(lane, &landing_requeue, lane_on_stepped);
     else if (lane->suite_news)
         decide(lane);
 }
@@ -294,14 +178,14 @@ on_decided(Json *value, const GError *error, void *data)
 
     lane->suite_over = lane->suite_over || (error == NULL && !landing_outcome_is(value, "wait"));
     if (error == NULL && !lane->gone && landing_outcome_is(value, "land")) {
-        comes_back(lane);
+        lane_comes_back(lane);
         FAILPOINT("landing-decided");
-        move(lane);
+        lane_move(lane);
     } else if (error == NULL && !lane->gone && landing_outcome_is(value, "wait")) {
-        comes_back(lane);
+        lane_comes_back(lane);
         go_on_waiting(lane);
     } else {
-        on_stepped(value, error, lane);
+        lane_on_stepped(value, error, lane);
     }
 }
 
@@ -310,7 +194,7 @@ decide(Lane *lane)
 {
     lane->suite_news = false;
     FAILPOINT("landing-checked");
-    step(lane, &landing_decide, on_decided);
+    lane_step(lane, &landing_decide, on_decided);
 }
 
 void
@@ -342,99 +226,31 @@ on_checking(Json *value, const GError *error, void *data)
     Lane *lane = data;
 
     if (error == NULL && !lane->gone && landing_outcome_is(value, "ok")) {
-        comes_back(lane);
+        lane_comes_back(lane);
         go_on_waiting(lane);
     } else {
-        on_stepped(value, error, lane);
+        lane_on_stepped(value, error, lane);
     }
 }
 
-static void
-on_suite(Json *value, const GError *error, void *data)
+void
+lane_on_suite(Json *value, const GError *error, void *data)
 {
     Lane *lane = data;
 
-    if (!comes_back(lane))
+    if (!lane_comes_back(lane))
         return;
     if (error != NULL && (err_kind(error) == ERR_LIMIT || err_kind(error) == ERR_CANCELLED)) {
-        rest(lane, error);
+        lane_rest(lane, error);
         return;
     }
     if (error != NULL) {
-        end_entry(lane, "failed", LANDING_FAILED, error->message, NULL);
+        lane_end_entry(lane, "failed", LANDING_FAILED, error->message, NULL);
         return;
     }
     lane->suite_id = g_strdup(row_text(value, "id"));
     FAILPOINT("landing-checking");
-    step(lane, &landing_checking, on_checking);
-}
-
-/* ---- building ---- */
-
-typedef struct Building {
-    Lane *lane;
-    LandingBuild *build;
-} Building;
-
-static void
-judge_build(Lane *lane, const LandingBuild *b)
-{
-    if (b->behind) {
-        g_autofree char *rule = pull_blocks_format(1u << PULL_BLOCK_BEHIND);
-
-        end_entry(lane, "failed", LANDING_RULES, rule, NULL);
-    } else if (b->bundle != NULL) {
-        g_autofree char *problem = g_strdup_printf("it conflicts with '%s'", lane->target);
-
-        end_entry(lane, "conflict", LANDING_CONFLICT, problem, b->bundle);
-    } else if (b->nothing) {
-        end_entry(lane, "failed", LANDING_NOTHING, "the target has all of it already", NULL);
-    } else {
-        const LandingCheck *check = &lane->all->check;
-
-        lane->target_oid = g_strdup(b->target_oid);
-        lane->candidate = g_strdup(b->candidate);
-        lane->busy = true;
-        check->add(check->ctx, lane->repo, b->target_oid, b->candidate, lane->number, lane->actor, on_suite,
-                   lane);
-    }
-}
-
-static void
-on_built(void *data, const GError *error)
-{
-    g_autofree Building *building = data;
-    LandingBuild *b = building->build;
-    Lane *lane = building->lane;
-
-    if (!comes_back(lane))
-        ;
-    else if (error != NULL && err_kind(error) == ERR_CANCELLED)
-        rest(lane, error);
-    else if (error != NULL)
-        end_entry(lane, "failed", LANDING_FAILED, error->message, NULL);
-    else
-        judge_build(lane, b);
-    landing_build_free(b);
-}
-
-static bool
-build_work(GitRepo *git, void *data, GError **error)
-{
-    return landing_build_work(git, ((Building *)data)->build, error);
-}
-
-static void
-build(Lane *lane, const Json *taken)
-{
-    g_autofree char *what = g_strdup_printf("merge #%" G_GINT64_FORMAT, lane->number);
-    g_autofree char *ref = landing_ref(lane->id);
-    Building *b = g_new0(Building, 1);
-
-    FAILPOINT("landing-building");
-    *b = (Building){.lane = lane, .build = landing_build_new(taken, ref)};
-    lane->busy = true;
-    forge_read(lane->all->forge, lane->repo, what, build_work, on_built, b, NULL);
+    lane_step(lane, &landing_checking, on_checking);
 }
 
 /* ---- taking ---- */
@@ -458,15 +274,15 @@ on_taken(Json *value, const GError *error, void *data)
 {
     Lane *lane = data;
 
-    if (!comes_back(lane))
+    if (!lane_comes_back(lane))
         return;
     if (error != NULL) {
-        rest(lane, error);
+        lane_rest(lane, error);
         return;
     }
     if (landing_outcome_is(value, "none")) {
         if (lane->again)
-            take(lane);
+            lane_take(lane);
         else
             lane_drop(lane);
         return;
@@ -474,22 +290,22 @@ on_taken(Json *value, const GError *error, void *data)
     set_entry(lane, json_object_get(value, "entry"));
     if (landing_outcome_is(value, "ended")) {
         landings_note_ended(lane->all, lane->repo, json_object_get(value, "entry"));
-        take(lane);
+        lane_take(lane);
     } else if (landing_outcome_is(value, "build")) {
-        build(lane, value);
+        lane_build(lane, value);
     } else if (landing_outcome_is(value, "check")) {
         decide(lane);
     } else {
-        move(lane);
+        lane_move(lane);
     }
 }
 
-static void
-take(Lane *lane)
+void
+lane_take(Lane *lane)
 {
     forget_entry(lane);
     lane->again = false;
-    step(lane, &landing_take, on_taken);
+    lane_step(lane, &landing_take, on_taken);
 }
 
 void
@@ -510,7 +326,7 @@ lane_wake(Landings *all, Repo *repo, const char *target)
                    .key = g_steal_pointer(&key),
                    .target = g_strdup(target)};
     g_hash_table_insert(all->lanes, lane->key, lane);
-    take(lane);
+    lane_take(lane);
 }
 
 bool
