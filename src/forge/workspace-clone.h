@@ -20,8 +20,8 @@ typedef struct Clone {
     char *without;                /* why there is none */
     bool has_row;
     bool has_place, made_place; /* the folder was empty; it was not there before */
-    Workspace *left; /* of a clone that was cut short; NULL: none */
-    Json *value;     /* the answer, while the row is written */
+    Workspace *left;            /* of a clone that was cut short; NULL: none */
+    Json *value;                /* the answer, while the row is written */
     char oid[GIT_OID_LEN + 1];
     bool branch_made;
     BoxWrite *write;
