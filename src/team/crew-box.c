@@ -19,7 +19,7 @@ make_env(const Shift *s)
     const char *task = shift_text(s, "task_id");
     g_autofree char *name = shift_git_name(s);
     g_autofree char *email = shift_git_email(s);
-    g_autofree char *room = task != NULL ? g_strconcat("room-", task, NULL) : g_strdup("");
+    g_autofree char *room = task != NULL ? room_id_of(task) : g_strdup("");
     g_autoptr(GPtrArray) env = g_ptr_array_new();
 
     g_ptr_array_add(env, g_strconcat("TASK_ID=", task != NULL ? task : "", NULL));

@@ -24,6 +24,19 @@ finish(Asking *a, const GError *error)
     g_free(a);
 }
 
+/* False: the server is stopping, or the agent is not there any more. */
+static bool
+goes_on(Asking *a)
+{
+    g_autoptr(GError) error = NULL;
+
+    if (a->shift->crew != NULL)
+        return true;
+    err_set(&error, ERR_UNAVAILABLE, "the agent has ended, or the server is stopping");
+    finish(a, error);
+    return false;
+}
+
 /* ---- its parts ---- */
 
 static Json *
@@ -100,11 +113,35 @@ make_brief(const Shift *s)
         checks, "tools", tools_json(s), "try", (json_int_t)row_int(s->row, "try"));
 }
 
+/* ---- the room ---- */
+
+/* Without its room an agent can work too. */
+static void
+on_room(Json *value, const GError *error, void *data)
+{
+    Asking *a = data;
+    g_autoptr(Json) room = value != NULL ? json_copy(value) : json_null();
+
+    if (!goes_on(a))
+        return;
+    const char *task_id = shift_text(a->shift, "task_id");
+
+    if (value != NULL) {
+        g_autofree char *id = room_id_of(task_id);
+
+        json_object_set_new(room, "id", json_string(id));
+    }
+    json_object_set(a->brief, "room", room);
+    json_object_set_new(a->brief, "plan_text", json_null());
+    finish(a, NULL);
+}
+
 void
 crew_brief(Crew *crew, const char *box_id, TeamJsonFunc done, void *data)
 {
     g_autoptr(GError) error = NULL;
     Shift *s = crew_in_box(crew, box_id, &error);
+    const char *task_id = s != NULL ? shift_text(s, "task_id") : NULL;
     Asking *a;
 
     if (s != NULL && s->workdir == NULL)
@@ -116,9 +153,15 @@ crew_brief(Crew *crew, const char *box_id, TeamJsonFunc done, void *data)
     a = g_new0(Asking, 1);
     *a = (Asking){shift_ref(s), make_brief(s), done, data};
     g_assert(a->brief != NULL);
-    json_object_set_new(a->brief, "room", json_null());
-    json_object_set_new(a->brief, "plan_text", json_null());
     if (s->scans != NULL)
         json_object_set(a->brief, "scans", s->scans);
-    finish(a, NULL);
+    if (task_id == NULL) {
+        json_object_set_new(a->brief, "room", json_null());
+        json_object_set_new(a->brief, "plan_text", json_null());
+        finish(a, NULL);
+        return;
+    }
+    g_autofree char *room = room_id_of(task_id);
+
+    room_context(crew->team->rooms, room, on_room, a);
 }

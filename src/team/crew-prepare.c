@@ -130,7 +130,7 @@ static char *
 make_document(const Shift *s)
 {
     const char *task = shift_text(s, "task_id");
-    g_autofree char *room = task != NULL ? g_strconcat("room-", task, NULL) : NULL;
+    g_autofree char *room = task != NULL ? room_id_of(task) : NULL;
     g_autofree char *bridge = room != NULL ? g_strdup_printf("ws://127.0.0.1:%d/rooms/%s", DOOR_PORT, room)
                                            : NULL;
     g_autofree char *name = shift_git_name(s);

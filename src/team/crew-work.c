@@ -74,7 +74,7 @@ on_working(Json *value, const GError *error, void *data)
 }
 
 static void
-write_working(Shift *s, Run *run)
+write_working(Shift *s, gint64 run)
 {
     g_autoptr(Json) joined = joined_data(s);
     BoxInfo info;
@@ -85,7 +85,7 @@ write_working(Shift *s, Run *run)
                           .state = "working",
                           .box_id = info.id,
                           .workdir = s->workdir,
-                          .run = run_id(run),
+                          .run = run,
                           .actor = s->actor,
                           .joined = joined},
               on_working, shift_ref(s));
@@ -106,7 +106,7 @@ start_program(Shift *s)
         return;
     }
     FAILPOINT("crew-started");
-    write_working(s, run);
+    write_working(s, run_id(run));
     shift_watch(s, run);
     run_unref(run);
 }
@@ -146,6 +146,7 @@ on_commands(Json *rows, const GError *error, void *data)
         return;
     }
     json_object_set_new(s->row, "run", json_integer(search.run));
+    write_working(s, search.run);
     shift_find(s);
 }
 

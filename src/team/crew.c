@@ -377,6 +377,43 @@ crew_new(Team *team)
     return crew;
 }
 
+typedef struct Leftover {
+    Crew *crew;
+    GPtrArray *boxes;
+} Leftover;
+
+static void
+look_at_box(Box *box, void *data)
+{
+    const Leftover *left = data;
+    BoxInfo info;
+
+    box_info(box, &info);
+    if (info.lease != NULL && g_str_has_prefix(info.lease, CREW_HAND_LEASE) &&
+        !g_hash_table_contains(left->crew->shifts, info.lease + strlen(CREW_HAND_LEASE)))
+        g_ptr_array_add(left->boxes, box_ref(box));
+}
+
+static void
+on_leftover(Box *box, const GError *error, void *data)
+{
+    on_released(NULL, error);
+}
+
+/* Boxes of agents by hand whose end was written right before the server's. */
+static void
+end_leftovers(Crew *crew)
+{
+    g_autoptr(GPtrArray) boxes = g_ptr_array_new_with_free_func((GDestroyNotify)box_unref);
+    Leftover left = {crew, boxes};
+
+    if (crew->team->spec.boxes == NULL)
+        return;
+    box_host_each(crew->team->spec.boxes, NULL, look_at_box, &left);
+    for (guint i = 0; i < boxes->len; i++)
+        box_kill(boxes->pdata[i], "released", "coop", on_leftover, NULL);
+}
+
 static void
 on_open(Json *value, const GError *error, void *data)
 {
@@ -389,6 +426,7 @@ on_open(Json *value, const GError *error, void *data)
     if (!crew->closed && error == NULL) {
         crew->begun = true;
         json_array_foreach(json_object_get(value, "ids"), i, id) crew_start(crew, json_string_value(id));
+        end_leftovers(crew);
     }
     crew_unref(crew);
 }

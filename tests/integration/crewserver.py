@@ -8,7 +8,7 @@ import tempfile
 
 from boxserver import LAYER, need_boxes
 from harness import wait_until
-from workserver import WorkServer, add_git, make_source
+from workserver import WorkServer, add_git, git, make_source
 
 AGENTS = '/api/v1/agents'
 PLAYER = '''
@@ -28,6 +28,7 @@ FACE = r'''face() { exec 3<>/dev/tcp/127.0.0.1/3128
 printf '%s %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %s\r\nConnection: close\r\n\r\n%s' \
     "$1" "$2" "${#3}" "$3" >&3; cat <&3; exec 3>&-; echo; }
 '''
+CHECKS = 'checks:\n  - {name: made, run: "! test -e made.txt || cat made.txt; ! test -e broken.txt"}\n'
 ENDS = ('done', 'failed', 'lost', 'stopped')
 
 
@@ -70,7 +71,11 @@ def crew_serving(**options):
         (server.keeper.templates / LAYER / 'usr/local/bin').mkdir(parents=True, exist_ok=True)
         server.start()
         try:
-            server.import_repo('work', make_source(place / 'source'))
+            source = make_source(place / 'source')
+            (source / 'coop.yaml').write_text(CHECKS)
+            git(source, 'add', '.')
+            git(source, 'commit', '--quiet', '-m', 'feat: check what was made')
+            server.import_repo('work', source)
             yield server
         except BaseException:
             print(server.log()[-6000:])

@@ -1,8 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Agents in boxes: what they find there, what Coop sees of their work, and what is left when something dies."""
+import contextlib
+import http.client
+import json
+import os
+import tarfile
+
 import pytest
 
 from crewserver import crew_serving
+from harness import WAIT_S, wait_until
 
 
 @pytest.fixture(scope='module')
@@ -18,5 +25,99 @@ def test_work_is_pushed_and_checked(server):
     ended = server.agent_ended(agent)
     assert ended['state'] == 'done', (ended['problem'], ended['result'], server.log()[-3000:])
     assert ended['report'] == {'outcome': 'done', 'summary': 'I added a file'}
-    assert ended['result']['passed'] is None and len(ended['result']['commits']) == 1
+    assert ended['result']['passed'] is True and len(ended['result']['commits']) == 1
+    check, = ended['result']['checks']
+    assert (check['name'], check['exit_code'], check['seen_by']) == ('made', 0, 'coop')
     assert server.events_of(agent, 'agent.said')[0]['data']['seen_by'] == 'agent'
+
+
+def test_the_face_knows_its_box(server):
+    agent = server.begin_agent(
+        'face GET /agent/v1/brief', 'face POST /agent/v1/report \'{"events": [{"kind": "thought", "text": "hm"}]}\'',
+        'face POST /agent/v1/report \'{"events": [{"kind": "shouted", "text": "hm"}]}\'',
+        'face POST /agent/v1/ask \'{"question": "why?"}\'', 'face GET /agent/v1/ask/x',
+        'face POST /agent/v1/done \'{"outcome": "done", "summary": "well", "verdict": null, "findings": [{"body": "x"}]}\'',
+        'face POST /agent/v1/done \'{"outcome": "perhaps"}\'', 'face GET /api/v1/agents', 'env', repository='coop/work')
+    ended = server.agent_ended(agent)
+    said = server.output_of(ended)
+    answers = [part.split('\r\n\r\n', 1) for part in said.split('HTTP/1.1 ')[1:]]
+    assert [int(head.split()[0]) for head, _ in answers] == [200, 200, 400, 409, 404, 200, 400, 404], said
+    brief = json.loads(answers[0][1])
+    assert brief['execution_id'] == agent['id'] and brief['workdir'].endswith('/work') and brief['room'] is None
+    assert ended['report']['summary'] == 'well' and ended['state'] == 'done'
+    assert [e['data']['text'] for e in server.events_of(agent, 'agent.thought')] == ['hm']
+    for name in ('TASK_ID', 'AGENT_ROLE', 'GIT_USERNAME', 'GIT_EMAIL', 'ROOM_ID', 'MAIN_AGENT_ID', 'CURRENT_TASK_ID'):
+        assert f'\n{name}=' in said, name
+
+
+def test_files_are_kept_without_a_repository(server):
+    agent = server.begin_agent('mkdir a; echo hello >a/b.txt; pwd; cat ../.coop/agent.json')
+    ended = server.agent_ended(agent)
+    assert ended['state'] == 'done', ended
+    with tarfile.open(server.home / ended['result']['files']) as tar:
+        assert tar.extractfile(next(m for m in tar.getmembers() if m.name.endswith('a/b.txt'))).read() == b'hello\n'
+    wait_until(lambda: ended['sandboxId'] not in server.live(), 'the end of the box')
+
+
+@pytest.mark.parametrize('lines, state, says', [
+    (['exit 3'], 'failed', ''),
+    (['kill -9 $$'], 'lost', 'SIGKILL'),
+    (['face POST /agent/v1/done \'{"outcome": "failed", "summary": "too hard"}\''], 'failed', 'too hard'),
+    (['rm -rf .git'], 'failed', 'committed'),
+])
+def test_how_it_may_end(server, lines, state, says):
+    ended = server.agent_ended(server.begin_agent(*lines, repository='coop/work'))
+    assert ended['state'] == state and says in (ended['problem'] or ''), ended
+
+
+def test_stop(server):
+    agent = server.begin_agent('sleep 600', repository='coop/work')
+    server.agent_in(agent, 'working')
+    stopped = server.ask('DELETE', f'/api/v1/agents/{agent["id"]}')
+    assert stopped.status == 200 and stopped.json['state'] == 'stopped', stopped
+    assert agent['sandboxId'] not in server.live()
+    assert [e['data']['state'] for e in server.events_of(agent, 'agent.left')] == ['stopped']
+
+
+@pytest.mark.parametrize('body, status', [
+    ({'role': 'coder', 'requirements': []}, 400), ({'role': 'coder', 'requirements': ['x'], 'adapter': 'nobody'}, 400),
+    ({'role': 'coder', 'requirements': ['x'], 'repository': 'coop/none'}, 404),
+    ({'role': 'coder', 'requirements': ['x'], 'taskId': '9999'}, 404),
+    ({'role': 'coder', 'requirements': ['x'], 'gitCredentials': {'token': 'secret'}}, 400)])
+def test_what_is_refused(server, body, status):
+    assert server.ask('POST', '/api/v1/agents', body=body).status == status
+
+
+def test_a_lie_is_seen(server):
+    agent = server.begin_agent('echo >broken.txt', 'face POST /agent/v1/done \'{"outcome": "done", "summary": "all green"}\'',
+                               repository='coop/work')
+    ended = server.agent_ended(agent)
+    assert ended['state'] == 'done' and ended['report']['summary'] == 'all green'
+    assert ended['result']['passed'] is False and ended['result']['checks'][0]['exit_code'] == 1
+
+
+POINTS = ('crew-leased', 'crew-cloned', 'crew-prepared', 'crew-started', 'crew-done', 'crew-ran', 'crew-proving', 'crew-committed',
+          'crew-pushed', 'crew-checked', 'crew-proved', 'crew-ending', 'crew-ended')
+
+
+@pytest.mark.skipif(not os.environ.get('COOP_HAS_FAILPOINTS'), reason='needs failpoints')
+@pytest.mark.parametrize('point', POINTS)
+def test_killed_and_nothing_is_done_twice(server, point):
+    """kill -9 of the server at that place: the next one goes on, in the same box."""
+    server.stop()
+    server.env['COOP_FAIL_AT'] = f'{point}:1'
+    server.restart()
+    before = server.live()
+    with contextlib.suppress(OSError, AssertionError, http.client.HTTPException):
+        server.begin_agent('echo once >>made.txt', 'face POST /agent/v1/done \'{"outcome": "done", "summary": "made"}\'',
+                           repository='coop/work')
+    server.process.wait(WAIT_S)
+    server._reap()
+    del server.env['COOP_FAIL_AT']
+    server.restart()
+    agent = server.get('/api/v1/agents')['agents'][0]
+    ended = server.agent_ended(agent)
+    assert ended['state'] == 'done' and ended['result']['passed'], ended
+    assert ended['result']['checks'][0]['output'] == 'once\n' and len(ended['result']['commits']) == 1
+    assert len(server.events_of(agent, 'agent.left')) == 1 and len(server.events_of(agent, 'agent.joined')) == 1
+    wait_until(lambda: server.live() <= before, 'the end of the box')
