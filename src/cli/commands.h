@@ -18,6 +18,7 @@
     X(rm)                                                                                                    \
     X(sandbox)                                                                                               \
     X(template)                                                                                              \
+    X(agent)                                                                                                 \
     X(plan)                                                                                                  \
     X(repo)                                                                                                  \
     X(pr)                                                                                                    \

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """A server whose agents are played by what they are told: the goal is a script of the shell."""
 import contextlib
-import json
 import pathlib
 import shutil
 import tempfile
 
 from boxserver import LAYER, need_boxes
-from harness import wait_until
+from harness import WAIT_S, wait_until
 from workserver import WorkServer, add_git, git, make_source
 
 AGENTS = '/api/v1/agents'
@@ -33,19 +32,19 @@ ENDS = ('done', 'failed', 'lost', 'stopped')
 
 
 class CrewServer(WorkServer):
-    def begin_agent(self, *lines, status=201, **more):
-        body = {'role': 'coder', 'adapter': 'player', 'requirements': [FACE, *lines], **more}
-        return self.post(AGENTS, body, status=status)
+    def begin_agent(self, *lines, **more):
+        """One that does what the lines say, or of another adapter."""
+        prelude = [] if 'adapter' in more else [FACE]
+        return self.post(AGENTS, {'role': 'coder', 'adapter': 'player', 'requirements': [*prelude, *lines], **more})
 
     def agent(self, agent):
         return self.get(f'{AGENTS}/{agent["id"]}')
 
-    def agent_in(self, agent, *states):
-        return wait_until(lambda: (a := self.agent(agent))['state'] in states and a,
-                          lambda: f'{states}: {json.dumps(self.agent(agent))[:3000]}')
+    def agent_in(self, agent, *states, seconds=WAIT_S):
+        return wait_until(lambda: (a := self.agent(agent))['state'] in states and a, f'{states}', seconds)
 
-    def agent_ended(self, agent):
-        return self.agent_in(agent, *ENDS)
+    def agent_ended(self, agent, seconds=WAIT_S):
+        return self.agent_in(agent, *ENDS, seconds=seconds)
 
     def events_of(self, agent, *kinds):
         found = self.get(f'/api/v1/events?execution={agent["id"]}&limit=500')['events']
@@ -57,7 +56,8 @@ class CrewServer(WorkServer):
 
 
 @contextlib.contextmanager
-def crew_serving(**options):
+def crew_serving(furnish=None, **options):
+    """`furnish` puts what else is wanted into the root of boxes."""
     need_boxes()
     place = pathlib.Path(tempfile.mkdtemp(prefix='coop-'))
     place.chmod(0o711)  # the door is another user
@@ -69,6 +69,8 @@ def crew_serving(**options):
         server.keeper.prepare()
         add_git(server.keeper.templates / LAYER)
         (server.keeper.templates / LAYER / 'usr/local/bin').mkdir(parents=True, exist_ok=True)
+        if furnish is not None:
+            furnish(server.keeper.templates / LAYER)
         server.start()
         try:
             source = make_source(place / 'source')

@@ -107,6 +107,12 @@ COMMANDS = {
     ('sandbox', 'git', 'push'): ['sb-x'],
     ('sandbox', 'git', 'pr'): ['sb-x'],
     ('queue',): [],
+    ('agent',): [],
+    ('agent', 'ls'): [],
+    ('agent', 'spawn'): ['coder', 'do it'],
+    ('agent', 'show'): ['x'],
+    ('agent', 'stop'): ['x'],
+    ('agent', 'log'): ['x'],
     ('identity',): [],
     ('identity', 'ls'): [],
     ('identity', 'create'): ['one'],
@@ -120,7 +126,7 @@ READING = {('status',), ('events',), ('ps',), ('top',), ('logs',), ('sandbox', '
            ('template', 'show'), ('door',), ('repo',), ('repo', 'ls'), ('repo', 'show'), ('pr',),
            ('pr', 'ls'), ('pr', 'show'), ('pr', 'diff'),
            ('pr', 'checks'), ('issue',), ('issue', 'ls'), ('issue', 'show'), ('github', 'work'), ('queue',), ('identity',),
-           ('identity', 'ls')}
+           ('identity', 'ls'), ('agent',), ('agent', 'ls'), ('agent', 'show'), ('agent', 'log')}
 
 
 @pytest.fixture(params=WHO)
