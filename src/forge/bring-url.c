@@ -27,9 +27,10 @@ settings_of(const Bring *b)
     return settings;
 }
 
-/* The kernel ends whoever writes more than it may, and git does not say so: the file tells. */
+/* The kernel ends whoever writes more than it may, and git does not say so: the file tells.  It is of no
+ * use, and nobody else's: fetches come one after the other, and pushes write in folders of their own. */
 static bool
-is_full(GitRepo *git, const Bring *b)
+drop_full(GitRepo *git, const Bring *b)
 {
     g_autofree char *folder = g_build_filename(git_repo_path(git), "objects", "pack", NULL);
     g_autoptr(GDir) dir = b->size_max > 0 ? g_dir_open(folder, 0, NULL) : NULL;
@@ -40,7 +41,7 @@ is_full(GitRepo *git, const Bring *b)
         GStatBuf st;
 
         is = g_str_has_prefix(name, "tmp_pack_") && g_lstat(path, &st) == 0 &&
-             (guint64)st.st_size >= b->size_max;
+             (guint64)st.st_size >= b->size_max && g_unlink(path) == 0;
     }
     return is;
 }
@@ -51,11 +52,8 @@ judge(GitRepo *git, const Bring *b, GError *failed, GError **error)
 {
     g_autoptr(GError) cause = failed;
 
-    if (is_full(git, b)) {
-        /* What came so far is of no use; where something else runs, the next upkeep takes it. */
-        (void)git_clear_stale(git, 0, NULL, NULL);
+    if (drop_full(git, b))
         return bring_too_big(b, error);
-    }
     if (strstr(cause->message, "dumb http transport") != NULL)
         return err_set(error, ERR_INVALID,
                        "the server there speaks git's old \"dumb\" protocol, which nothing checks: it is "
