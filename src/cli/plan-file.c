@@ -92,7 +92,13 @@ plan_file_format(const Json *plan)
 bool
 plan_file_edit(const char *path, GError **error)
 {
-    const char *const argv[] = {"/bin/sh", "-c", "exec ${VISUAL:-${EDITOR:-vi}} \"$1\"", "sh", path, NULL};
+    const char *visual = g_getenv("VISUAL"), *plain = g_getenv("EDITOR");
+    const char *editor = visual != NULL && *visual != '\0' ? visual
+                         : plain != NULL && *plain != '\0' ? plain
+                                                           : "vi";
+    /* With words and quotes of its own, as other programs take it. */
+    g_autofree char *line = g_strconcat(editor, " \"$1\"", NULL);
+    const char *const argv[] = {"/bin/sh", "-c", line, "sh", path, NULL};
     SpawnSpec spec = SPAWN_SPEC_INIT;
     autofd pidfd = -1;
     siginfo_t how = {0};
