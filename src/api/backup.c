@@ -231,6 +231,24 @@ on_github_loaded(void *data, const GError *error)
 }
 
 static void
+on_team_loaded(void *data, const GError *error)
+{
+    Transfer *t = data;
+    Api *api = t->call->api;
+
+    if (error != NULL) {
+        end_restore(t, error);
+        return;
+    }
+    if (api->team != NULL)
+        team_start(api->team);
+    if (api->github != NULL)
+        github_load(api->github, on_github_loaded, t);
+    else
+        on_github_loaded(t, NULL);
+}
+
+static void
 on_forge_loaded(void *data, const GError *error)
 {
     Transfer *t = data;
@@ -246,10 +264,10 @@ on_forge_loaded(void *data, const GError *error)
         landings_start(api->landings);
     if (api->hooks != NULL)
         hooks_start(api->hooks);
-    if (api->github != NULL)
-        github_load(api->github, on_github_loaded, t);
+    if (api->team != NULL)
+        team_load(api->team, on_team_loaded, t);
     else
-        on_github_loaded(t, NULL);
+        on_team_loaded(t, NULL);
 }
 
 static void

@@ -45,6 +45,7 @@ static const ApiRoute *const tables[] = {
     service_execute_routes,
     service_routes,
     session_routes,
+    squads_routes,
     stats_routes,
     tasks_routes,
     templates_routes,

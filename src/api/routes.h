@@ -42,6 +42,7 @@ extern const ApiRoute service_execute_routes[];
 extern const ApiRoute service_routes[];
 extern const ApiRoute self_test_routes[];
 extern const ApiRoute session_routes[];
+extern const ApiRoute squads_routes[];
 extern const ApiRoute stats_routes[];
 extern const ApiRoute tasks_routes[];
 extern const ApiRoute templates_routes[];

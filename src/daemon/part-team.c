@@ -41,6 +41,7 @@ make_team(Server *s)
     g_autofree char *agent = self != NULL ? program_find(self, "coop-agent", NULL) : NULL;
     g_autofree char *tools = agent != NULL ? g_path_get_dirname(agent) : NULL;
     g_autofree char *agents = g_build_filename(s->config->home, "agents", NULL);
+    g_autofree char *roles = g_build_filename(s->config->home, "roles", NULL);
     g_autoptr(GError) error = NULL;
 
     s->team = team_new(&(TeamSpec){.loop = s->loop,
@@ -55,6 +56,7 @@ make_team(Server *s)
                                    .address = s->address,
                                    .agents_dir = agents,
                                    .tools_dir = tools,
+                                   .roles_dir = roles,
                                    .default_provider = provider,
                                    .default_model = slash != NULL ? slash + 1 : t->model,
                                    .limits = limits_of(t)},

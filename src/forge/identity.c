@@ -460,5 +460,7 @@ identities_add(Identities *all, IdentityFull *full)
 void
 identities_load(Identities *all, DbDone done, void *data)
 {
+    /* Those of before a restore are of another database, and their keys in the table are theirs. */
+    g_hash_table_remove_all(all->by_id);
     identity_rows_load(all->forge, done, data);
 }

@@ -92,6 +92,7 @@ static const char *const kinds[] = {
     "server.started",
     "server.stopped",
     "session.opened",
+    "squad.changed",
     "status.reported",
     "step.ended",
     "step.started",

@@ -12,6 +12,8 @@ extern const RowTable member_table; /* "squad_members m" */
 /* By UUID or name, not a removed one.  `owner` NULL: anybody's; else his own, or the machine's, which all
  * may use. */
 Json *squad_row(RowJob *job, const char *id_or_name, const char *owner, GError **error);
+/* One that this owner may change: ERR_DENIED for the machine's. */
+Json *squad_row_to_change(RowJob *job, const char *id_or_name, const char *owner, GError **error);
 /* In their order; inactive ones too. */
 Json *squad_members(RowJob *job, const char *squad_id, GError **error);
 

@@ -3,7 +3,6 @@
 
 #include "base/err.h"
 #include "base/id.h"
-#include "forge/repo.h"
 #include "forge/workspace.h"
 #include "team/task-private.h"
 
@@ -248,32 +247,13 @@ on_created(Json *task, const GError *error, void *data)
     team_unref(c->team);
 }
 
-/* NULL with an error, or without: the squad's. */
-static const char *
-find_repository(Team *team, const char *text, GError **error)
-{
-    g_autofree char *owner = NULL, *name = NULL;
-    RepoInfo info;
-
-    if (text == NULL || text[0] == '\0' || !repo_name_split(text, &owner, &name, error))
-        return NULL;
-    Repo *repo = team->spec.forge != NULL ? forge_find(team->spec.forge, owner, name) : NULL;
-
-    if (repo == NULL) {
-        err_set(error, ERR_NOT_FOUND, "there is no repository '%s/%s'", owner, name);
-        return NULL;
-    }
-    repo_info(repo, &info);
-    return info.id;
-}
-
 void
 task_create(Team *team, const TaskSpec *spec, TeamJsonFunc done, void *data)
 {
     g_autoptr(GError) error = NULL;
-    TaskMake m = {.spec = *spec, .repository_id = find_repository(team, spec->repository, &error)};
+    TaskMake m = {.spec = *spec};
 
-    if (error != NULL) {
+    if (!team_find_repository(team, spec->repository, &m.repository_id, &error)) {
         done(NULL, error, data);
         return;
     }

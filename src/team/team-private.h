@@ -31,6 +31,10 @@ void team_unref(Team *team);
  * NULL) gets the JSON it made.  RowJob.repository_id is "". */
 void team_run(Team *team, const RowOp *op, const void *spec, TeamJsonFunc done, void *data);
 
+/* "owner/name" -> its id, borrowed until the loop turns; NULL for none said, or "".  ERR_NOT_FOUND,
+ * ERR_INVALID. */
+bool team_find_repository(Team *team, const char *name, const char **ret_id, GError **error);
+
 /* Takes `data`, an object. */
 typedef struct TeamEvent {
     const char *kind, *actor;

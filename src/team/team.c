@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/err.h"
+#include "forge/repo.h"
+#include "team/member-private.h"
 #include "team/plan-private.h"
+#include "team/role-private.h"
 #include "team/squad-private.h"
 
 enum {
@@ -58,6 +61,7 @@ team_new(const TeamSpec *spec, GError **error)
     for (size_t i = 0; i < G_N_ELEMENTS(strings); i++)
         *string_at(&team->spec, i) = g_strdup(*string_at(&team->spec, i));
     team->limits = whole_limits(&spec->limits);
+    roles_load(team);
     team->rooms = rooms_new(team);
     team->crew = crew_new(team);
     team->flow = flow_new(team);
@@ -78,12 +82,15 @@ team_unref(Team *team)
         return;
     for (size_t i = 0; i < G_N_ELEMENTS(strings); i++)
         g_free(*string_at(&team->spec, i));
+    g_hash_table_unref(team->roles);
+    g_hash_table_unref(team->aliases);
     g_free(team);
 }
 
 /* ---- the start ---- */
 
 typedef struct Load {
+    Team *team;
     DbDone done;
     void *data;
 } Load;
@@ -103,11 +110,23 @@ run_load(RowJob *job, const void *spec, Json **ret_value, GError **error)
 static const RowOp load_op = {ROW_WRITES, sizeof(SquadDefault), default_members, run_load};
 
 static void
-on_loaded(Json *value, const GError *error, void *data)
+on_identities(void *data, const GError *error)
 {
     g_autofree Load *load = data;
 
     load->done(load->data, error);
+    team_unref(load->team);
+}
+
+static void
+on_loaded(Json *value, const GError *error, void *data)
+{
+    Load *load = data;
+
+    if (error != NULL)
+        on_identities(load, error);
+    else
+        member_identities(load->team, NULL, on_identities, load);
 }
 
 void
@@ -116,7 +135,7 @@ team_load(Team *team, DbDone done, void *data)
     const SquadDefault spec = {.provider = team->spec.default_provider, .model = team->spec.default_model};
     Load *load = g_new(Load, 1);
 
-    *load = (Load){.done = done, .data = data};
+    *load = (Load){.team = team_ref(team), .done = done, .data = data};
     team_run(team, &load_op, &spec, on_loaded, load);
 }
 
@@ -156,6 +175,27 @@ void
 team_run(Team *team, const RowOp *op, const void *spec, TeamJsonFunc done, void *data)
 {
     row_run_in(team->spec.db, "", op, spec, done, data);
+}
+
+bool
+team_find_repository(Team *team, const char *name, const char **ret_id, GError **error)
+{
+    g_autofree char *owner = NULL, *base = NULL;
+    RepoInfo info;
+
+    if (name == NULL || name[0] == '\0') {
+        *ret_id = NULL;
+        return true;
+    }
+    if (!repo_name_split(name, &owner, &base, error))
+        return false;
+    Repo *repo = team->spec.forge != NULL ? forge_find(team->spec.forge, owner, base) : NULL;
+
+    if (repo == NULL)
+        return err_set(error, ERR_NOT_FOUND, "there is no repository '%s/%s'", owner, base);
+    repo_info(repo, &info);
+    *ret_id = info.id;
+    return true;
 }
 
 bool

@@ -79,7 +79,7 @@ def test_restored_without_its_key(one, make_server):
     other.server.stop()
     other.server.start()
     key = (one.server.home / 'key').read_text().strip()
-    assert [i['name'] for i in other.server.get('/api/v1/identities', key=key)['identities']] == ['sealed']
+    assert [i['name'] for i in other.server.get('/api/v1/identities', key=key)['identities']] == ['coder-1', 'coder-2', 'planner', 'reviewer', 'sealed', 'tester']
     assert other.server.post('/api/v1/identities', {'name': 'fresh'}, key=key)['public_key']
 
 
