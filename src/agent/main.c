@@ -47,9 +47,25 @@ work(void)
     return err_kind(error) == ERR_CANCELLED ? EXIT_ENDED : code;
 }
 
+/* GLib would convert the words of errors to UTF-8 by iconv, which in a static program reads the files of a
+ * libc that may be another's.  It remembers what it found once; commands get the variable as it was. */
+static void
+need_no_iconv(void)
+{
+    g_autofree char *own = g_strdup(g_getenv("CHARSET"));
+
+    g_setenv("CHARSET", "UTF-8", TRUE);
+    g_assert(g_get_charset(NULL));
+    if (own != NULL)
+        g_setenv("CHARSET", own, TRUE);
+    else
+        g_unsetenv("CHARSET");
+}
+
 int
 main(int argc, char **argv)
 {
+    need_no_iconv();
     const char *levels = g_getenv("COOP_LOG");
 
     if (levels != NULL && !log_set_levels(levels))

@@ -5,6 +5,7 @@
 #include "agent/talk.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -13,7 +14,6 @@
 #include "base/err.h"
 #include "base/io.h"
 #include "base/log.h"
-#include "base/path.h"
 
 struct Talk {
     char *path; /* NULL: none, or it cannot be written */
@@ -57,6 +57,19 @@ append_line(GString *out, const Json *value)
     g_string_append_c(out, '\n');
 }
 
+/* As path_write_atomic(), but without waiting for the disk: what a power cut takes is only a convenience,
+ * and the first question waits for this. */
+static bool
+replace_file(const char *path, const GString *text, GError **error)
+{
+    g_autofree char *next = g_strconcat(path, ".next", NULL);
+    autofd fd = open(next, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+    if (fd < 0 || !io_write_all(fd, text->str, text->len) || rename(next, path) < 0)
+        return err_errno(error, "write '%s'", path);
+    return true;
+}
+
 void
 talk_save(Talk *talk)
 {
@@ -70,7 +83,7 @@ talk_save(Talk *talk)
     json_object_set_new(talk->head, "turns_base", json_integer(talk->turns_base));
     append_line(out, talk->head);
     json_array_foreach(talk->messages, i, message) append_line(out, message);
-    if (!path_write_atomic(talk->path, out->str, out->len, 0600, &error))
+    if (!replace_file(talk->path, out, &error))
         give_up_file(talk, error);
 }
 

@@ -177,6 +177,49 @@ test_second_try(void)
     agent_world_clear(&w);
 }
 
+/* ---- commits ---- */
+
+static char *
+sh(const AgentWorld *w, const char *command)
+{
+    const char *argv[] = {"sh", "-c", command, NULL};
+    char *out = NULL;
+    int status = -1;
+
+    g_assert_true(g_spawn_sync(w->tree, (char **)(guintptr)argv, NULL, G_SPAWN_SEARCH_PATH, NULL, NULL, &out,
+                               NULL, &status, NULL));
+    g_assert_cmpint(status, ==, 0);
+    return out;
+}
+
+/* What the box's hook says comes back; nothing new is pushed all the same. */
+static void
+test_commit(void)
+{
+    MODEL_ANSWER(badly, OPENAI_CALL(0, "write", "{\\\"path\\\": \\\"a\\\", \\\"text\\\": \\\"1\\\"}")
+                            OPENAI_CALL(1, "commit", "{\\\"message\\\": \\\"stuff\\\"}") OPENAI_END);
+    MODEL_ANSWER(well, OPENAI_CALL(0, "commit", "{\\\"message\\\": \\\"feat: add a\\\"}") OPENAI_END);
+    static const ScriptStep *const answers[] = {badly, well, well, answer_done};
+    AgentWorld w;
+
+    agent_world_init(&w);
+    g_autofree char *made = sh(
+        &w, "git init -q --bare ../far && git init -q . && git remote add origin ../far && "
+            "git config user.name N && git config user.email n@example.org && "
+            "git config commit.gpgsign false && mkdir -p .git/hooks && "
+            "printf '#!/bin/sh\\ngrep -q ^feat: \"$1\" || { echo say feat: >&2; exit 1; }\\n' "
+            "> .git/hooks/commit-msg && chmod +x .git/hooks/commit-msg");
+    agent_world_model(&w, answers, G_N_ELEMENTS(answers));
+    g_assert_cmpint(agent_world_run(&w), ==, 0);
+    check_end(&w, "done/-/all is well");
+    g_autofree char *log = sh(&w, "git --git-dir ../far log --format=%s b");
+    g_assert_cmpstr(log, ==, "feat: add a\n");
+    g_autofree char *talk = agent_world_file(&w, "../.coop/talk.jsonl");
+    g_assert_nonnull(strstr(talk, "say feat:\\n\\n[git commit: exit code 1]"));
+    g_assert_nonnull(strstr(talk, "Nothing has changed since the last commit."));
+    agent_world_clear(&w);
+}
+
 /* ---- long conversations ---- */
 
 static void
@@ -260,6 +303,7 @@ main(int argc, char **argv)
     g_test_add_func("/agent/killed-in-ask", test_killed_in_ask);
     g_test_add_func("/agent/asked-to-end", test_asked_to_end);
     g_test_add_func("/agent/second-try", test_second_try);
+    g_test_add_func("/agent/commit", test_commit);
     g_test_add_func("/agent/long", test_long);
     g_test_add_func("/agent/commands", test_commands);
     return g_test_run();
