@@ -28,6 +28,7 @@ create(ApiCall *call, Json *body, void *data)
         {"source", JSON_KIND_STRING, &spec.source, false, 1, WORD_MAX},
         {"dedupe", JSON_KIND_STRING, &spec.dedupe, false, 1, DEDUPE_MAX},
         {"policy", JSON_KIND_OBJECT, &spec.policy},
+        {"plan", JSON_KIND_OBJECT, &spec.plan},
         {NULL},
     };
     g_autoptr(GError) error = NULL;

@@ -4,7 +4,7 @@
 #include "base/err.h"
 #include "base/id.h"
 #include "forge/workspace.h"
-#include "team/task-private.h"
+#include "team/plan-private.h"
 
 enum { DEDUPE_MAX = 200, REPLY_MAX = 2048, NUMBER_TEXT_MAX = 24 };
 
@@ -163,6 +163,25 @@ add_row(RowJob *job, const TaskSpec *s, const TaskParts *p, GError **error)
                    error);
 }
 
+/* One that came with the request needs nobody's approval. */
+static bool
+add_plan(RowJob *job, const TaskSpec *s, const char *task_id, GError **error)
+{
+    g_autoptr(Json) body = s->plan != NULL ? plan_check(s->plan, error) : NULL;
+
+    if (s->plan != NULL && body == NULL) {
+        g_prefix_error(error, "plan: ");
+        return false;
+    }
+    return body == NULL || plan_insert(job,
+                                       &(PlanInsert){.task_id = task_id,
+                                                     .producer = "person",
+                                                     .state = "approved",
+                                                     .actor = s->actor,
+                                                     .body = body},
+                                       error);
+}
+
 static bool
 tell(RowJob *job, const TaskSpec *s, const Json *row, GError **error)
 {
@@ -216,7 +235,7 @@ run_create(RowJob *job, const void *data, Json **ret_value, GError **error)
     bool is_new = *ret_value == NULL;
 
     if (is_new) {
-        if (!fill_parts(job, m, &p, error) || !add_row(job, s, &p, error))
+        if (!fill_parts(job, m, &p, error) || !add_row(job, s, &p, error) || !add_plan(job, s, p.id, error))
             return false;
         *ret_value = task_row(job, &(TaskRef){.id = p.id}, error);
         if (*ret_value == NULL || !tell(job, s, *ret_value, error))

@@ -149,6 +149,15 @@ def test_set_and_edit(server, tmp_path):
     assert server.ask('POST', f'{TASKS}/{number}/plan/approve').status == 200
 
 
+def test_with_the_request(server):
+    """Nobody is asked, and nothing waits."""
+    check_error(server, server.ask('POST', TASKS, body={'request': 'x', 'plan': {'project': 'P'}}), 400)
+    task = server.new_task(plan=plan(step('mine')), policy=APPROVE)
+    wait_until(lambda: server.task(task)['state'] not in ('queued', 'planning'), 'the work')
+    got = show(server, task)
+    assert (got['producer'], got['state'], got['voices']) == ('person', 'approved', [])
+
+
 def test_edit(server):
     server.script(says('planner-*', json.dumps(plan(step('one')))))
     task = server.new_task(policy=APPROVE)
