@@ -12,11 +12,15 @@ kind_of(const Json *step)
     return json_is_null(json_object_get(step, "conflict")) ? row_text(step, "kind") : "resolve";
 }
 
-/* Squads may call their roles anything; four of them are known to everybody. */
+typedef struct Begin {
+    FlowStepId id;
+    const char *archetype;
+} Begin;
+
+/* A squad may have a role of that very name; else it is what everybody means by it. */
 static const char *
-archetype_of(const Json *rows, const Json *step)
+archetype_of(const Json *rows, const Json *step, const char *usual)
 {
-    static const char *const known[] = {"coder", "reviewer", "tester", "planner", NULL};
     const char *role = row_text(step, "role");
     size_t i;
     const Json *member;
@@ -26,7 +30,7 @@ archetype_of(const Json *rows, const Json *step)
         if (flow_is(member, "role", role))
             return row_text(member, "archetype");
     }
-    return g_strv_contains(known, role) ? role : "coder";
+    return usual;
 }
 
 /* ---- what is said ---- */
@@ -130,10 +134,10 @@ tell_begun(RowJob *job, const Json *task, const Json *step, GError **error)
 }
 
 static bool
-begin(RowJob *job, const Json *rows, const Json *step, GError **error)
+begin(RowJob *job, const Json *rows, const Json *step, const char *usual, GError **error)
 {
     const Json *task = json_object_get(rows, "task");
-    const char *archetype = archetype_of(rows, step);
+    const char *archetype = archetype_of(rows, step, usual);
     bool has_repo = row_text(task, "repository_id") != NULL;
     g_autofree char *lease = lease_of(task, step), *branch = NULL, *start = NULL;
 
@@ -162,19 +166,21 @@ begin(RowJob *job, const Json *rows, const Json *step, GError **error)
 static bool
 run_begin(RowJob *job, const void *data, Json **ret_value, GError **error)
 {
-    const FlowStepId *spec = data;
-    g_autoptr(Json) rows = flow_rows_get(job, spec->task_id, error);
-    const Json *task = json_object_get(rows, "task"), *step = flow_step_of(rows, spec->step_id);
+    const Begin *spec = data;
+    g_autoptr(Json) rows = flow_rows_get(job, spec->id.task_id, error);
+    const Json *task = json_object_get(rows, "task"), *step = flow_step_of(rows, spec->id.step_id);
 
     if (rows == NULL)
         return false;
     if (step == NULL || !flow_is(step, "state", "waiting") || !flow_is(task, "state", "working") ||
         !json_is_null(json_object_get(task, "ending")))
         return true;
-    return begin(job, rows, step, error);
+    return begin(job, rows, step, spec->archetype, error);
 }
 
-static const RowOp begin_op = {ROW_WRITES, sizeof(FlowStepId), flow_step_members, run_begin};
+static const RowMember begin_members[] = {ROW_AT_TEXT(Begin, id.task_id), ROW_AT_TEXT(Begin, id.step_id),
+                                          ROW_AT_TEXT(Begin, archetype), ROW_AT_END};
+static const RowOp begin_op = {ROW_WRITES, sizeof(Begin), begin_members, run_begin};
 
 static void
 on_begun(Json *value, const GError *error, void *data)
@@ -188,7 +194,8 @@ on_begun(Json *value, const GError *error, void *data)
 void
 flow_do_begin(FlowTask *t, const FlowChoice *choice)
 {
-    const FlowStepId id = {t->id, row_text(choice->step, "id")};
+    const Role *role = team_role(t->flow->team, row_text(choice->step, "role"), NULL);
+    const Begin spec = {{t->id, row_text(choice->step, "id")}, role != NULL ? role->archetype : "coder"};
 
-    team_run(t->flow->team, &begin_op, &id, on_begun, t);
+    team_run(t->flow->team, &begin_op, &spec, on_begun, t);
 }

@@ -60,7 +60,6 @@ extern const RowMember flow_id_members[];
 typedef struct FlowStepId {
     const char *task_id, *step_id;
 } FlowStepId;
-extern const RowMember flow_step_members[];
 Json *flow_task_get(RowJob *job, const char *task_id, GError **error);
 /* The same five, inside a transaction. */
 Json *flow_rows_get(RowJob *job, const char *task_id, GError **error);

@@ -40,6 +40,18 @@ found(Pull *p, const Json *thread)
     pull_free(p);
 }
 
+static void on_opened(Json *value, const GError *error, void *data);
+
+/* One that was closed with its task, which goes on now, is opened again. */
+static void
+reopen(Pull *p, const Json *thread)
+{
+    const ThreadEdit edit = {
+        .actor = "coop", .number = row_int(thread, "number"), .kind = "pull", .state = "open"};
+
+    thread_edit(p->t->flow->team->spec.forge, p->repo, &edit, on_opened, p);
+}
+
 static void
 on_opened(Json *value, const GError *error, void *data)
 {
@@ -101,10 +113,12 @@ on_listed(Json *value, const GError *error, void *data)
         return;
     }
     thread = json_array_get(json_object_get(value, "items"), 0);
-    if (thread != NULL)
-        found(p, thread);
-    else
+    if (thread == NULL)
         open_one(p);
+    else if (flow_is(thread, "state", "closed") && !row_is(thread, "merged"))
+        reopen(p, thread);
+    else
+        found(p, thread);
 }
 
 void

@@ -136,17 +136,58 @@ count_checks(RowJob *job, const Json *task, const char *where, gint64 *ret_n, GE
         ret_n, error);
 }
 
+static void
+add_reason(Json *reasons, const char *name, const char *why)
+{
+    g_autofree char *text = name != NULL ? g_strdup_printf("%s: %s", name, why) : g_strdup(why);
+
+    json_array_append_new(reasons, json_string(text));
+}
+
+/* Linters and scanners are run by Coop in the box of whoever reviewed last (scan.h). */
+static void
+add_scans(Json *reasons, const Json *rows)
+{
+    gint64 round = row_int(json_object_get(rows, "task"), "round");
+    const Json *scans = NULL;
+    guint seen = 0;
+    size_t i;
+    const Json *item;
+
+    json_array_foreach(json_object_get(rows, "agents"), i, item)
+    {
+        if (flow_is(item, "kind", "review") && flow_is(item, "state", "done") &&
+            row_int(item, "try") == round)
+            scans = json_object_get(json_object_get(item, "result"), "checks");
+    }
+    json_array_foreach(scans, i, item)
+    {
+        const char *name = row_text(item, "name");
+
+        if (name == NULL || !g_str_has_prefix(name, "scan: "))
+            continue;
+        seen++;
+        if (row_text(item, "skipped") != NULL)
+            add_reason(reasons, name, row_text(item, "skipped"));
+        else if (row_int(item, "exit_code") != 0)
+            add_reason(reasons, name, "it found errors");
+    }
+    if (seen == 0)
+        add_reason(reasons, NULL, "nothing was scanned");
+}
+
 static Json *
-reasons_of(const Json *task, gint64 tested, gint64 failed, bool merged)
+reasons_of(const Json *rows, gint64 tested, gint64 failed, bool merged)
 {
     Json *reasons = json_array();
 
     if (tested == 0)
-        json_array_append_new(reasons, json_string("no check was run in a clean box"));
+        add_reason(reasons, NULL, "no check passed in a clean box");
     if (failed > 0)
-        json_array_append_new(reasons, json_string("a check, a linter or a scan failed in a clean box"));
+        add_reason(reasons, NULL, "a check failed in a clean box");
+    add_scans(reasons, rows);
     if (!merged)
-        json_array_append_new(reasons, json_string("it is not merged"));
+        add_reason(reasons, NULL, "it is not merged");
     return reasons;
 }
 
@@ -167,10 +208,11 @@ flow_report(RowJob *job, const Json *rows, const char *state, GError **error)
 
     if (agents == NULL)
         return NULL;
+    Json *reasons = reasons_of(rows, tested, failed, merged);
+
     return json_pack("{s:s, s:s?, s:b, s:o, s:I, s:I, s:o, s:o, s:o}", "state", state, "rung",
-                     row_text(task, "rung"), "production_ready", tested > 0 && failed == 0 && merged,
-                     "reasons", reasons_of(task, tested, failed, merged), "rounds",
-                     (json_int_t)row_int(task, "round"), "duration_ms",
+                     row_text(task, "rung"), "production_ready", json_array_size(reasons) == 0, "reasons",
+                     reasons, "rounds", (json_int_t)row_int(task, "round"), "duration_ms",
                      (json_int_t)(began_us > 0 ? (job->now_us - began_us) / 1000 : 0), "usage",
                      spent_json(&spent), "tests", tests_json(rows), "agents", agents);
 }

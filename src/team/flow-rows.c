@@ -6,9 +6,6 @@
 
 const RowMember flow_id_members[] = {ROW_AT_TEXT(FlowId, task_id), ROW_AT_END};
 
-const RowMember flow_step_members[] = {ROW_AT_TEXT(FlowStepId, task_id), ROW_AT_TEXT(FlowStepId, step_id),
-                                       ROW_AT_END};
-
 static const RowColumn task_columns[] = {
     {"id", ROW_TEXT},           {"number", ROW_INT},     {"squad_id", ROW_TEXT},  {"owner", ROW_TEXT},
     {"actor", ROW_TEXT},        {"title", ROW_TEXT},     {"request", ROW_TEXT},   {"repository_id", ROW_TEXT},

@@ -27,7 +27,7 @@ flow_unblock(DbTx *tx, const char *task_id, const char *actor, GError **error)
         return true;
     return db_exec(tx,
                    "UPDATE steps SET state = 'waiting', wake_us = 0, ended_us = 0 "
-                   "WHERE task_id = ? AND state = 'failed'",
+                   "WHERE task_id = ? AND state IN ('failed', 'cancelled')",
                    DB_ARGS(db_text(task_id)), error) &&
            flow_moved(tx, task, row_text(task, "blocked_from"), actor, NULL, error);
 }

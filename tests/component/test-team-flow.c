@@ -380,6 +380,45 @@ test_stop(void)
     g_assert_nonnull(strstr(world->calls->str, "release task-1-add files"));
 }
 
+/* What was given up as failed can be taken up again: its pull request is opened again. */
+static void
+test_failed_goes_on(void)
+{
+    g_autoptr(TeamWorld) world = team_world_new(NULL);
+    g_autofree char *id = team_world_task(world, one_step, NULL);
+    g_autoptr(Json) agent = team_world_agent(world, "work");
+    bool stopped = false;
+
+    flow_stop(world->team->flow, id, "failed", "too slow", "local", on_stopped, &stopped);
+    while (!stopped)
+        g_main_context_iteration(NULL, TRUE);
+    expect(world, STATE, "failed");
+    expect(world, "SELECT problem FROM tasks", "too slow");
+    team_world_unblock(world, id);
+    code(world, "work", "m.js", "ok\n", 1);
+    look(world, "approve", "approve");
+    land(world, id);
+    expect(world, "SELECT COUNT(*) FROM threads", "1");
+}
+
+/* The event is what the door says; nothing else happens here. */
+static void
+test_budget(void)
+{
+    g_autoptr(TeamWorld) world = team_world_new(NULL);
+    g_autofree char *id = team_world_task(world, one_step, NULL);
+    g_autoptr(Json) agent = team_world_agent(world, "work");
+
+    store_append(world->w->bench->db,
+                 &(EventSpec){.kind = "budget.exceeded",
+                              .actor = "coop",
+                              .task_id = id,
+                              .data = "{\"message\": \"1 of 1 tokens of task are spent\"}"},
+                 1);
+    team_world_until(world, STATE, "blocked");
+    expect(world, "SELECT problem FROM tasks", "1 of 1 tokens of task are spent");
+}
+
 static void
 test_places(void)
 {
@@ -444,6 +483,8 @@ main(int argc, char **argv)
     g_test_add_func("/team/flow/pull-at-the-end", test_pull_at_the_end);
     g_test_add_func("/team/flow/no-repository", test_no_repository);
     g_test_add_func("/team/flow/stop", test_stop);
+    g_test_add_func("/team/flow/failed-goes-on", test_failed_goes_on);
+    g_test_add_func("/team/flow/budget", test_budget);
     g_test_add_func("/team/flow/places", test_places);
     g_test_add_func("/team/flow/branch-in-use", test_branch_in_use);
     g_test_add_func("/team/flow/who-plans", test_who_plans);
