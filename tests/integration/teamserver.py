@@ -88,6 +88,10 @@ class TeamServer(WorkServer):
     def new_task(self, request='Add parts', **body):
         return self.post(TASKS, {'request': request, **body}, status=201)
 
+    def give_plan(self, task, body):
+        answer = self.ask('PUT', f'{TASKS}/{task["id"]}/plan', body=body)
+        assert answer.status == 200, answer
+
     def task(self, task):
         return self.get(f'{TASKS}/{task["id"]}')
 
