@@ -138,6 +138,33 @@ insert(DbTx *tx, const EventRow *r, const guint8 hash[EVENT_HASH_LEN], GError **
                    error);
 }
 
+/* What is about a task is about its squad too, and what is in an agent's box about its work, whoever tells
+ * it: those who follow these two see all of it. */
+static bool
+find_labels(DbTx *tx, const EventSpec *e, char **ret_squad, char **ret_execution, GError **error)
+{
+    bool is_whole = (e->task_id == NULL || e->squad_id != NULL) &&
+                    (e->box_id == NULL || e->execution_id != NULL);
+    g_autoptr(DbRows) rows = NULL;
+    bool row;
+
+    *ret_squad = g_strdup(e->squad_id);
+    *ret_execution = g_strdup(e->execution_id);
+    if (is_whole)
+        return true;
+    rows = db_query(tx,
+                    "SELECT (SELECT squad_id FROM tasks WHERE id = ?), (SELECT id FROM task_executions WHERE "
+                    "box_id = ? AND ended_us = 0 ORDER BY created_us DESC LIMIT 1)",
+                    DB_ARGS(db_text(e->task_id), db_text(e->box_id)), error);
+    if (rows == NULL || !db_rows_next(rows, &row, error))
+        return false;
+    if (*ret_squad == NULL)
+        *ret_squad = g_strdup(db_rows_text(rows, 0));
+    if (*ret_execution == NULL)
+        *ret_execution = g_strdup(db_rows_text(rows, 1));
+    return true;
+}
+
 bool
 event_append(DbTx *tx, const EventSpec *event, gint64 *ret_seq, GError **error)
 {
@@ -145,7 +172,10 @@ event_append(DbTx *tx, const EventSpec *event, gint64 *ret_seq, GError **error)
     guint8 hash[EVENT_HASH_LEN];
 
     g_assert(w != NULL); /* a read job cannot append */
-    if (!check_event(event, error) || (!w->known && !load_head(tx, error)))
+    g_autofree char *squad = NULL, *execution = NULL;
+
+    if (!check_event(event, error) || (!w->known && !load_head(tx, error)) ||
+        !find_labels(tx, event, &squad, &execution, error))
         return false;
     /* In valid JSON a line break can only stand between tokens; one line suits every stream. */
     g_autofree char *data = g_strdelimit(g_strdup(event->data != NULL ? event->data : "{}"), "\r\n", ' ');
@@ -155,9 +185,9 @@ event_append(DbTx *tx, const EventSpec *event, gint64 *ret_seq, GError **error)
         .kind = event->kind,
         .actor = event->actor,
         .task_id = event->task_id,
-        .squad_id = event->squad_id,
+        .squad_id = squad,
         .box_id = event->box_id,
-        .execution_id = event->execution_id,
+        .execution_id = execution,
         .data = data,
     };
     event_row_hash(&row, w->hash, hash);
