@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "api/event-stream.h"
 #include "api/routes.h"
 #include "api/state.h"
-#include "base/clock.h"
 #include "base/err.h"
-#include "http/sse.h"
 #include "http/url.h"
 
-enum { BEAT_MS = 15000, PAGE_DEFAULT = 100, KINDS_MAX = 32, ID_MAX = 100, BATCH_BYTES = 8 * 1024 };
+enum { PAGE_DEFAULT = 100, KINDS_MAX = 32, ID_MAX = 100 };
 
 /* ---- what is asked for ---- */
 
@@ -133,137 +132,7 @@ on_page(const EventPage *page, const GError *error, void *data)
     http_request_unref(call->request);
 }
 
-/* ---- the stream ---- */
-
-typedef struct Follower {
-    LoopTimer beat; /* first: the timer hands back its address */
-    /* Not a reference to its request: the stream ends, and closes us, before that goes. */
-    ApiCall *call;
-    EventCursor *cursor;
-    bool beat_due;
-} Follower;
-
-static void
-on_wake(void *data)
-{
-    Follower *f = data;
-
-    http_request_wake(f->call->request);
-}
-
-static void
-on_beat(LoopTimer *timer)
-{
-    Follower *f = (Follower *)timer;
-
-    f->beat_due = true;
-    loop_timer_set(f->call->api->loop, &f->beat, BEAT_MS);
-    http_request_wake(f->call->request);
-}
-
-static HttpPull
-put_with_seq(Buf *out, const char *event, gint64 seq)
-{
-    char at[CLOCK_ISO_LEN + 1], id[24], data[96];
-
-    clock_format_iso(clock_wall_us(), at);
-    g_snprintf(id, sizeof id, "%" G_GINT64_FORMAT, seq);
-    int n = g_snprintf(data, sizeof data, "{\"at\":\"%s\",\"seq\":%" G_GINT64_FORMAT "}", at, seq);
-    return sse_put(out, id, event, data, (size_t)n) ? HTTP_PULL_DATA : HTTP_PULL_FAIL;
-}
-
-static HttpPull
-put_event(Buf *out, Event *event)
-{
-    g_autoptr(Event) owned = event;
-    char id[24];
-
-    g_snprintf(id, sizeof id, "%" G_GINT64_FORMAT, owned->seq);
-    return sse_put(out, id, owned->kind, owned->json, owned->json_len) ? HTTP_PULL_DATA : HTTP_PULL_FAIL;
-}
-
-static HttpPull
-pull_one(Follower *f, Buf *out)
-{
-    Event *event;
-
-    if (f->beat_due) {
-        f->beat_due = false;
-        return put_with_seq(out, "beat", event_cursor_seq(f->cursor));
-    }
-    switch (event_cursor_next(f->cursor, &event)) {
-    case EVENT_READY:
-        return put_event(out, event);
-    case EVENT_WAIT:
-        return HTTP_PULL_WAIT;
-    case EVENT_RESYNC:
-        return put_with_seq(out, "resync", event_cursor_seq(f->cursor));
-    case EVENT_FAILED:
-        return HTTP_PULL_FAIL;
-    }
-    g_assert_not_reached();
-}
-
-/* Several small events make one chunk; there is always room for a large one beside them. */
-static HttpPull
-pull_events(void *ctx, Buf *out)
-{
-    Follower *f = ctx;
-    size_t start = buf_len(out);
-
-    if (!caller_is_still_known(f->call))
-        return HTTP_PULL_END;
-    for (;;) {
-        HttpPull result = pull_one(f, out);
-
-        if (result == HTTP_PULL_WAIT && buf_len(out) > start)
-            return HTTP_PULL_DATA;
-        if (result != HTTP_PULL_DATA || buf_len(out) - start > BATCH_BYTES)
-            return result;
-    }
-}
-
-static void
-close_follower(void *ctx)
-{
-    Follower *f = ctx;
-
-    loop_timer_cancel(f->call->api->loop, &f->beat);
-    event_cursor_free(f->cursor);
-    g_free(f);
-}
-
-static bool
-read_last_id(HttpRequest *request, gint64 *after, GError **error)
-{
-    const char *text = http_request_header(request, "Last-Event-ID");
-    char *end;
-
-    if (text == NULL || text[0] == '\0')
-        return true;
-    gint64 seq = g_ascii_strtoll(text, &end, 10);
-    if (!g_ascii_isdigit(text[0]) || *end != '\0' || seq == G_MAXINT64)
-        return err_set(error, ERR_INVALID, "Last-Event-ID must be a number that came as an id");
-    *after = seq;
-    return true;
-}
-
-static void
-follow(ApiCall *call, const Wanted *w)
-{
-    static const HttpSource source = {.pull = pull_events, .closed = close_follower};
-    EventFilter filter = wanted_filter(w);
-    Follower *f = g_new0(Follower, 1);
-
-    f->beat.expired = on_beat;
-    f->call = call;
-    f->cursor = event_cursor_new(call->api->events, &filter, w->after, on_wake, f);
-    f->beat_due = true; /* at once, so that a client knows it is connected */
-    loop_timer_set(call->api->loop, &f->beat, BEAT_MS);
-    http_response_header(call->request, "Cache-Control", "no-store");
-    http_response_header(call->request, "X-Accel-Buffering", "no");
-    http_respond_stream(call->request, 200, "text/event-stream", -1, &source, f);
-}
+/* ---- both ---- */
 
 /* `kinds` (NULL: all) is for a call that names none. */
 static void
@@ -274,17 +143,19 @@ answer_events(ApiCall *call, const char *const *kinds)
     bool stream = call_wants_stream(call);
 
     if (!read_wanted(call->request, &w, &error) ||
-        (stream && !read_last_id(call->request, &w.after, &error))) {
+        (stream && !event_stream_read_last_id(call, &w.after, &error))) {
         call_respond_error(call, error);
         return;
     }
     if (w.kinds == NULL && kinds != NULL)
         w.kinds = g_strdupv((char **)(guintptr)kinds);
+    EventFilter filter = wanted_filter(&w);
+
     if (stream) {
-        follow(call, &w);
+        event_stream_follow(call,
+                            &(EventStreamSpec){.kind = STREAM_LOG, .filter = &filter, .after = w.after});
         return;
     }
-    EventFilter filter = wanted_filter(&w);
     http_request_ref(call->request);
     event_log_read(call->api->events, &filter, MAX(w.after, 0), (guint)w.limit, on_page, call);
 }

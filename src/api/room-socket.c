@@ -186,18 +186,19 @@ on_message(WsConn *ws, WsKind kind, const guint8 *bytes, size_t n, void *ctx)
         err_set(&error, ERR_INVALID, "frames are text");
     if (order != NULL && !json_is_object(order))
         err_set(&error, ERR_INVALID, "a frame is an object");
-    if (error == NULL && g_strcmp0(row_text(order, "type"), "ping") == 0) {
-        answer(s, json_pack("{s:s}", "type", "pong"));
-        return true;
-    }
     s->order = error == NULL ? g_steal_pointer(&order) : NULL;
-    if (error != NULL || !may_say(s, &error)) {
-        refuse(s, error);
+    bool is_ping = g_strcmp0(row_text(s->order, "type"), "ping") == 0;
+
+    if (is_ping || error != NULL || !may_say(s, &error)) {
+        if (is_ping)
+            answer(s, json_pack("{s:s}", "type", "pong"));
+        else
+            refuse(s, error);
         g_clear_pointer(&s->order, json_decref);
         return true;
     }
     s->refs++;
-    call_admit(s->call, on_known, s);
+    call_admit(s->call, call_param(s->call, "room"), on_known, s);
     return false;
 }
 
@@ -266,5 +267,5 @@ open_socket(RoomVisit *visit)
 void
 room_socket(ApiCall *call)
 {
-    call_visit(call, NULL, open_socket);
+    call_visit(call, call_param(call, "room"), NULL, open_socket);
 }

@@ -19,12 +19,12 @@ caller_name(ApiCall *call)
 }
 
 void
-call_admit(ApiCall *call, TeamJsonFunc func, void *data)
+call_admit(ApiCall *call, const char *room, TeamJsonFunc func, void *data)
 {
     bool is_box = call->caller.kind == CALLER_BOX;
 
     room_admit(team_rooms(call->api->team),
-               &(RoomAsk){.room_id = call_param(call, "room"),
+               &(RoomAsk){.room_id = room,
                           .box_id = is_box ? call->caller.box_id : NULL,
                           .owner = caller_owner(&call->caller),
                           .actor = call->caller.actor,
@@ -61,7 +61,7 @@ on_admitted(Json *value, const GError *error, void *data)
 }
 
 void
-call_visit(ApiCall *call, Json *body, RoomVisitFunc func)
+call_visit(ApiCall *call, const char *room, Json *body, RoomVisitFunc func)
 {
     if (call_team(call) == NULL)
         return;
@@ -69,7 +69,7 @@ call_visit(ApiCall *call, Json *body, RoomVisitFunc func)
 
     *v = (Visiting){.call = call, .body = json_incref(body), .func = func};
     http_request_ref(call->request);
-    call_admit(call, on_admitted, v);
+    call_admit(call, room, on_admitted, v);
 }
 
 bool

@@ -5,8 +5,8 @@
 
 /* Who asks for a room.  A box is the agent that works in it, whatever it says of itself. */
 
-/* The room {room} names, for this caller; then `func` with what room_admit() answered, or an error. */
-void call_admit(ApiCall *call, TeamJsonFunc func, void *data);
+/* What room_admit() answers to this caller; `room` NULL: the agent's own. */
+void call_admit(ApiCall *call, const char *room, TeamJsonFunc func, void *data);
 
 /* A call whose caller may be in the room; `who` is borrowed, and freed after it.  It answers. */
 typedef struct RoomVisit {
@@ -18,7 +18,7 @@ typedef struct RoomVisit {
     Json *body;      /* NULL: none */
 } RoomVisit;
 typedef void (*RoomVisitFunc)(RoomVisit *visit);
-void call_visit(ApiCall *call, Json *body, RoomVisitFunc func);
+void call_visit(ApiCall *call, const char *room, Json *body, RoomVisitFunc func);
 
 /* {"text", "kind", "priority", "recipient", "data"}; borrowed from it. */
 bool room_message_read(Json *body, RoomMessage *ret_message, GError **error);

@@ -22,7 +22,7 @@ get_room(ApiCall *call)
     if (http_request_wants_upgrade(call->request, "websocket"))
         room_socket(call);
     else
-        call_visit(call, NULL, show);
+        call_visit(call, call_param(call, "room"), NULL, show);
 }
 
 static void
@@ -57,7 +57,7 @@ list(RoomVisit *visit)
 static void
 get_messages(ApiCall *call)
 {
-    call_visit(call, NULL, list);
+    call_visit(call, call_param(call, "room"), NULL, list);
 }
 
 /* ---- saying ---- */
@@ -77,7 +77,7 @@ post(RoomVisit *visit)
 static void
 on_message_body(ApiCall *call, Json *body, void *data)
 {
-    call_visit(call, body, post);
+    call_visit(call, call_param(call, "room"), body, post);
 }
 
 static void
@@ -95,7 +95,7 @@ update(RoomVisit *visit)
 static void
 on_update_body(ApiCall *call, Json *body, void *data)
 {
-    call_visit(call, body, update);
+    call_visit(call, call_param(call, "room"), body, update);
 }
 
 static void

@@ -5,6 +5,7 @@
 
 #include "api/api.h"
 #include "api/call.h"
+#include "api/event-stream.h"
 #include "api/grant.h"
 #include "api/keyring.h"
 #include "api/meter.h"
@@ -40,6 +41,7 @@ struct Api {
     Router *router;
     GPtrArray *routes;    /* const ApiRoute*; a row of the router is an index */
     GHashTable *degraded; /* part -> reason, both owned */
+    StreamCounts stream_counts[STREAM_KIND_MAX];
     RateLimit rate;
     guint streams_per_key;
     guint64 body_max, backup_max;

@@ -23,6 +23,7 @@
     X(repo)                                                                                                  \
     X(pr)                                                                                                    \
     X(issue)                                                                                                 \
+    X(room)                                                                                                  \
     X(verify)                                                                                                \
     X(queue)                                                                                                 \
     X(github)                                                                                                \

@@ -30,28 +30,13 @@ static const RowTable facts = {"knowledge", "knowledge", fact_columns, G_N_ELEME
 Json *
 room_read_knowledge(RowJob *job, const char *room_id, GError **error)
 {
-    g_autoptr(Json) all = json_array();
+    Json *all = row_all(job, &facts, "room_id = ? AND expires_us > ? ORDER BY created_us, name",
+                        DB_ARGS(db_text(room_id), db_int(job->now_us)), error);
+    size_t i;
+    Json *fact;
 
-    for (guint page = 1;; page++) {
-        g_auto(RowWhere) where = ROW_WHERE_INIT;
-
-        row_where_add(&where, "room_id = ?", DB_ARGS(db_text(room_id)));
-        row_where_add(&where, "expires_us > ?", DB_ARGS(db_int(job->now_us)));
-        g_autoptr(Json) list = row_list(job, &facts, &where, "created_us, name",
-                                        (ForgePage){.page = page, .per_page = THREAD_PAGE_MAX}, error);
-        if (list == NULL)
-            return NULL;
-        size_t i;
-        Json *fact;
-
-        json_array_foreach(json_object_get(list, "items"), i, fact)
-        {
-            room_show_times(fact);
-            json_array_append(all, fact);
-        }
-        if (json_array_size(json_object_get(list, "items")) < THREAD_PAGE_MAX)
-            return g_steal_pointer(&all);
-    }
+    json_array_foreach(all, i, fact) room_show_times(fact);
+    return all;
 }
 
 static bool
