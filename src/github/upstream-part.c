@@ -162,24 +162,31 @@ remove_part(Part *p)
 
 /* ---- finding ---- */
 
-/* What a line answers, by what that is there. */
+/* What it is there, and what a line answers, by what that is there. */
 static bool
-parent_work(DbTx *tx, void *data, GError **error)
+pairs_work(DbTx *tx, void *data, GError **error)
 {
     Part *p = data;
     gint64 parent = github_number(p->here, "in_reply_to");
 
-    return parent == 0 ||
-           upstream_item_there(tx, p->row->repository_id, "line", parent, &p->in_reply_to, error);
+    return upstream_item_there(tx, p->row->repository_id, p->row->kind, github_number(p->row->body, "id"),
+                               &p->there, error) &&
+           (parent == 0 ||
+            upstream_item_there(tx, p->row->repository_id, "line", parent, &p->in_reply_to, error));
 }
 
 static void
-on_parent(void *data, const GError *error)
+on_pairs(void *data, const GError *error)
 {
     Part *p = data;
 
     if (error != NULL) {
         part_fail(p, 0, error);
+        return;
+    }
+    /* Made there: whatever somebody has made of it here, it is theirs. */
+    if (p->there > 0 && p->row->answer == NULL) {
+        part_end(p, &(UpstreamEnd){0});
         return;
     }
     make_body(p);
@@ -200,7 +207,7 @@ on_loaded(Json *here, const GError *error, void *data)
         return;
     }
     p->here = json_incref(here);
-    db_read(p->upstream->spec.db, parent_work, on_parent, p, NULL);
+    db_read(p->upstream->spec.db, pairs_work, on_pairs, p, NULL);
 }
 
 static void

@@ -30,6 +30,7 @@ struct Part {
     Json *body;         /* what shall be there; NULL: nothing */
     char *login;        /* ours there */
     gint64 number;      /* of the pull request there */
+    gint64 there;       /* what it is there; 0: nothing yet */
     gint64 in_reply_to; /* of a line: the first of its thread there; 0: none */
     bool as_comment;    /* a line that could not be one there */
 };

@@ -185,6 +185,26 @@ def test_lines(pair, tell):
     assert [x['in_reply_to'] for x in pair.hub.lines.values()] == [line['id']]
 
 
+def test_changed_here(pair, tell):
+    """What an admin makes here of what they said is no news for them."""
+    before = writes(pair)
+    said = pair.hub.say(pair.there['number'], 'Theirs')
+    review = pair.hub.review(pair.there['number'], 'changes_requested', 'Words')
+    line = pair.hub.item('ann', body='Here', path='work', line=1, side='RIGHT', commit_id=pair.oid)
+    tell('issue_comment', 'created', comment=said)
+    tell('pull_request_review', 'submitted', review=review)
+    tell('pull_request_review_comment', 'created', comment=line)
+    row, = comments(pair)
+    assert pair.server.ask('PATCH', f'{V3}/issues/comments/{row["id"]}', body={'body': 'x'}).status == 200
+    row = next(r for r in pair.server.get(f'{pair.at}/reviews') if r['body'] == 'Words')
+    assert pair.server.ask('PUT', f'{pair.at}/reviews/{row["id"]}/dismissals', body={'message': 'Old'}).status == 200
+    row, = pair.server.get(f'{pair.at}/comments')
+    assert pair.server.ask('PATCH', f'{V3}/pulls/comments/{row["id"]}', body={'body': 'x'}).status == 200
+    wait_calm(pair)
+    assert [w for w in writes(pair) if w not in before and w[0] != 'DELETE'] == [
+        ('POST', f'/repos/acme/widget/issues/{pair.there["number"]}/comments')]
+
+
 def test_poll(make_server, hub, tmp_path):
     """All pages of all lists, without any webhook."""
     pair = Pair(make_server, hub, tmp_path, env={'COOP_GITHUB_POLL_INTERVAL': '1s'})
