@@ -331,7 +331,7 @@ github_comment_create(const GithubAsk *ask, gint64 number, const Json *body)
                       .path = github_path("/issues/%d/comments", number),
                       .body = body,
                       .look_path = github_path("/issues/%d/comments?per_page=100", number),
-                      .is_it = look_is_comment});
+                      .is_it = look_is_said});
 }
 
 void

@@ -124,6 +124,12 @@ look_is_comment(const Json *item, const Json *body)
 }
 
 bool
+look_is_said(const Json *item, const Json *body)
+{
+    return same(item, body, "body");
+}
+
+bool
 look_is_issue(const Json *item, const Json *body)
 {
     return same(item, body, "title") && same(item, body, "body") &&

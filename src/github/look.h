@@ -11,6 +11,7 @@ bool look_is_updated(const Json *item, const Json *body); /* one that has left `
 bool look_is_review(const Json *item, const Json *body);
 bool look_is_line_comment(const Json *item, const Json *body);
 bool look_is_comment(const Json *item, const Json *body); /* the same marker, or the same text */
+bool look_is_said(const Json *item, const Json *body);    /* the same text: a marker can be anybody's */
 bool look_is_issue(const Json *item, const Json *body);
 bool look_is_status(const Json *item, const Json *body);
 bool look_is_check(const Json *item, const Json *body); /* by external_id */

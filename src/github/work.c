@@ -101,7 +101,7 @@ work_ask(DbTx *tx, const WorkAsk *ask, GError **error)
         "created_us) SELECT COALESCE(MAX(id), 0) + 1, ?, ?, ?, ?, ?, 'waiting', 0, ?, ? FROM upstream_work "
         "WHERE TRUE "
         "ON CONFLICT (key) DO UPDATE SET body = excluded.body, after_key = excluded.after_key, "
-        "state = CASE WHEN upstream_work.state = 'sent' THEN 'sent' ELSE 'waiting' END, "
+        "state = CASE WHEN upstream_work.state IN ('sent', 'failed') THEN 'sent' ELSE 'waiting' END, "
         "tries = 0, next_us = excluded.next_us, problem = NULL",
         DB_ARGS(db_text(ask->repository_id), db_text(key), db_text(ask->kind), db_text(ask->after),
                 db_text(body), db_int(now), db_int(now)),
@@ -145,25 +145,27 @@ work_take(DbTx *tx, gint64 now_us, WorkRow **ret_row, gint64 *ret_next_us, GErro
                    error);
 }
 
-/* The state only if nothing newer was asked for. */
+/* The state only if nothing newer was asked for.  What has not ended well may have been done all the same,
+ * by a try whose answer was lost: it stays marked. */
 bool
 work_end(DbTx *tx, const WorkRow *row, const WorkResult *result, GError **error)
 {
     static const char *const states[] = {
-        [WORK_DONE] = "done", [WORK_FAILED] = "failed", [WORK_AGAIN] = "waiting"};
+        [WORK_DONE] = "done", [WORK_FAILED] = "failed", [WORK_AGAIN] = "sent"};
     g_autofree char *answer = result->answer != NULL ? json_encode(result->answer) : NULL;
     gint64 seq;
 
     if (!read_seq(tx, row->key, &seq, error))
         return false;
     bool is_newest = seq <= github_number(row->body, "seq");
+    const char *newer = result->end == WORK_DONE ? "waiting" : "sent";
 
     if (result->item.kind != NULL && !upstream_item_put(tx, row->repository_id, &result->item, error))
         return false;
     return db_exec(tx,
                    "UPDATE upstream_work SET state = ?, tries = ?, next_us = ?, problem = ?, "
                    "answer = COALESCE(?, answer) WHERE id = ?",
-                   DB_ARGS(db_text(is_newest ? states[result->end] : "waiting"),
+                   DB_ARGS(db_text(is_newest ? states[result->end] : newer),
                            db_int(is_newest ? row->tries + result->counts : 0),
                            db_int(result->end == WORK_AGAIN ? result->next_us : clock_wall_us()),
                            db_text(result->problem), db_text(answer), db_int(row->id)),

@@ -109,6 +109,21 @@ def test_lost_answers(pair):
     assert len(pair.hub.reviews) == 1
 
 
+def test_unknown_end(pair):
+    """Done there, the answer lost, and nobody could look: the next try looks before it says it again."""
+    hub, real = pair.hub, pair.hub.handle
+    hub.handle = lambda method, path, *more: (403, [], {'message': 'not now'}) \
+        if method == 'GET' and path.endswith('/reviews') else real(method, path, *more)
+    hub.lose = 1
+    pair.server.post(f'{pair.at}/reviews', {'event': 'COMMENT', 'body': 'Once'}, status=200)
+    wait_until(lambda: [w['state'] for w in works(pair.server, 'review')] == ['failed'], 'the failure')
+    hub.handle = real
+    review = pair.server.get(f'{pair.at}/reviews')[0]
+    assert pair.server.ask('PUT', f'{pair.at}/reviews/{review["id"]}', body={'body': 'Once'}).status == 200
+    wait_done(pair.server, 'review')
+    assert len(hub.reviews) == 1
+
+
 @needs_failpoints
 @pytest.mark.parametrize('kind', ['comment', 'review', 'line'])
 @pytest.mark.parametrize('point', ['upstream-asking', 'upstream-marked', 'upstream-answered'])
@@ -133,10 +148,15 @@ def test_kill(pair, kind, point):
     assert [i['body'].endswith('Once') for i in store.values()] == [True]
 
 
-def test_strangers_marker(pair):
+@pytest.mark.parametrize('lose', [0, 1])
+def test_strangers_marker(pair, lose):
     """Anybody can write a marker: what others wrote is never taken for ours, nor written over."""
     marker = f'<!-- coop:comment-{pair.repo["id"][:8]}-1 -->'
     pair.hub.say(pair.there['number'], marker + '\nmine', login='mallory')
-    pair.comment('Ours')
+    pair.hub.lose = lose
+    made = pair.comment('Ours')
     wait_done(pair.server, 'comment')
     assert sorted(c['body'].rpartition('\n')[2] for c in pair.hub.comments.values()) == ['Ours', 'mine']
+    assert pair.server.ask('PATCH', f'{V3}/issues/comments/{made["id"]}', body={'body': 'Other'}).status == 200
+    wait_until(lambda: [m for m, _, _ in pair.hub.asked if m == 'PATCH'], 'the edit')
+    assert sorted(c['body'].rpartition('\n')[2] for c in pair.hub.comments.values()) == ['Other', 'mine']

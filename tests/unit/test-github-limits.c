@@ -263,6 +263,8 @@ test_look(void)
         {look_is_comment, "{'body':'<!-- coop:q -->\\nnew'}", "{'body':'<!-- coop:p -->\\nnew'}", false},
         {look_is_comment, "{'body':'hello\\n'}", "{'body':'hello'}", true},
         {look_is_comment, "{'body':'hello you'}", "{'body':'hello'}", false},
+        {look_is_said, "{'body':'<!-- coop:p -->\\r\\nnew\\n'}", "{'body':'<!-- coop:p -->\\nnew'}", true},
+        {look_is_said, "{'body':'<!-- coop:p -->\\nold'}", "{'body':'<!-- coop:p -->\\nnew'}", false},
         {look_is_issue, "{'title':'t','body':null}", "{'title':'t'}", true},
         {look_is_issue, "{'title':'t','pull_request':{}}", "{'title':'t'}", false},
         {look_is_status, "{'context':'ci','state':'success'}", "{'context':'ci','state':'success'}", true},

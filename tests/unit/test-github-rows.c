@@ -403,6 +403,7 @@ test_work(void)
     end(w, row, (WorkResult){.end = WORK_AGAIN, .problem = "x", .next_us = 1, .counts = true});
     row = take(w);
     g_assert_cmpuint(row->tries, ==, 1);
+    g_assert_true(row->was_sent); /* its end was not known: it may have been done */
     end(w, row, (WorkResult){.end = WORK_DONE, .answer = answer});
     g_assert_null(take(w));
     g_assert_cmpint(count_state(w, "done"), ==, 2);
@@ -414,6 +415,19 @@ test_work(void)
     g_assert_cmpint(github_number(row->answer, "number"), ==, 70);
     end(w, row, (WorkResult){.end = WORK_FAILED, .problem = "no"});
     g_assert_cmpint(count_state(w, "failed"), ==, 1);
+    /* So may what was given up. */
+    ask(w, "pull", "7", 13);
+    row = take(w);
+    g_assert_true(row->was_sent);
+    ask(w, "pull", "7", 14);
+    end(w, row, (WorkResult){.end = WORK_FAILED, .problem = "no"});
+    row = take(w);
+    g_assert_true(row->was_sent);
+    end(w, row, (WorkResult){.end = WORK_DONE});
+    ask(w, "pull", "7", 15);
+    row = take(w);
+    g_assert_false(row->was_sent);
+    end(w, row, (WorkResult){.end = WORK_DONE});
     g_assert_cmpint(
         store_read_int(w->bench->db, "SELECT COUNT(*) FROM upstream_work WHERE answer IS NOT NULL"), ==, 2);
 }
