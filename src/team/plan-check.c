@@ -34,20 +34,25 @@ read_object(Json *value, const JsonField *fields, GError **error)
                                  : err_set(error, ERR_INVALID, "must be an object");
 }
 
-static Json *
-dup_line(const char *text)
+static char *
+clean_line(const char *text)
 {
-    bool cut = false;
-    g_autofree char *line = text_dup_name(text, strlen(text), &cut);
+    return text_dup_name(text, strlen(text), &(bool){false});
+}
 
-    return json_string(line);
+/* NULL, or nothing that can be seen: `otherwise`. */
+static Json *
+dup_line(const char *text, const char *otherwise)
+{
+    g_autofree char *line = clean_line(text != NULL ? text : "");
+
+    return json_string(line[0] != '\0' ? line : otherwise);
 }
 
 static Json *
 dup_lines(const char *text)
 {
-    bool cut = false;
-    g_autofree char *lines = text_dup_lines(text, strlen(text), &cut);
+    g_autofree char *lines = text_dup_lines(text, strlen(text), &(bool){false});
 
     return json_string(g_strstrip(lines));
 }
@@ -124,7 +129,11 @@ check_acceptance(Json *value, void *into, GError **error)
         if (g_ascii_iscntrl(*p))
             return err_set(error, ERR_INVALID, "run: one line without control characters");
     }
-    return json_array_append_new(list, json_pack("{s:s, s:o}", "name", word, "run", dup_line(run))) == 0;
+    g_autofree char *line = clean_line(run);
+
+    if (line[0] == '\0')
+        return err_set(error, ERR_INVALID, "run: is empty");
+    return json_array_append_new(list, json_pack("{s:s, s:s}", "name", word, "run", line)) == 0;
 }
 
 typedef bool (*CheckFunc)(Json *value, void *into, GError **error);
@@ -151,9 +160,8 @@ add_feature(Checker *c, const char *name, const char *title, Json *acceptance, G
         return false;
     if (json_array_size(c->features) == PLAN_FEATURES_MAX)
         return err_set(error, ERR_INVALID, "more than %d features", PLAN_FEATURES_MAX);
-    (void)json_array_append_new(c->features,
-                                json_pack("{s:s, s:o, s:O}", "name", word, "title",
-                                          dup_line(title != NULL ? title : name), "acceptance", checks));
+    (void)json_array_append_new(c->features, json_pack("{s:s, s:o, s:O}", "name", word, "title",
+                                                       dup_line(title, word), "acceptance", checks));
     return true;
 }
 
@@ -289,11 +297,11 @@ check_step(Json *value, void *into, GError **error)
 
     if (role == NULL || special == NULL)
         return false;
-    return json_array_append_new(c->steps, json_pack("{s:s, s:o, s:s, s:O, s:O, s:O, s:O, s:o}", "name", name,
-                                                     "title", dup_line(s.title != NULL ? s.title : s.name),
-                                                     "feature", feature, "role", role, "specialization",
-                                                     special, "depends", depends, "files", files, "details",
-                                                     dup_lines(s.details != NULL ? s.details : ""))) == 0;
+    return json_array_append_new(c->steps,
+                                 json_pack("{s:s, s:o, s:s, s:O, s:O, s:O, s:O, s:o}", "name", name, "title",
+                                           dup_line(s.title, name), "feature", feature, "role", role,
+                                           "specialization", special, "depends", depends, "files", files,
+                                           "details", dup_lines(s.details != NULL ? s.details : ""))) == 0;
 }
 
 /* ---- all together ---- */
@@ -384,7 +392,7 @@ check_risk(Json *value, void *into, GError **error)
 {
     if (!json_is_string(value) || json_string_length(value) > PLAN_TITLE_MAX * 2)
         return err_set(error, ERR_INVALID, "must be a text of at most %d bytes", PLAN_TITLE_MAX * 2);
-    return json_array_append_new(into, dup_line(json_string_value(value))) == 0;
+    return json_array_append_new(into, dup_line(json_string_value(value), "")) == 0;
 }
 
 static bool
@@ -429,11 +437,17 @@ check_whole(Json *given, GError **error)
     if (!json_read(given, fields, error) || !check_work(&c, features, steps, error) ||
         !measure_steps(&c, &longest, error) || !check_each("risks", risks, check_risk, dangers, error))
         return NULL;
+    g_autofree char *title = clean_line(project);
+
+    if (title[0] == '\0') {
+        err_set(error, ERR_INVALID, "project: is empty");
+        return NULL;
+    }
     if (minutes == 0)
         minutes = (gint64)longest * PLAN_STEP_MINUTES + PLAN_END_MINUTES;
-    return json_pack("{s:o, s:o, s:O, s:O, s:O, s:I}", "project", dup_line(project), "summary",
-                     dup_lines(summary), "features", c.features, "steps", c.steps, "risks", dangers,
-                     "minutes", (json_int_t)minutes);
+    return json_pack("{s:s, s:o, s:O, s:O, s:O, s:I}", "project", title, "summary", dup_lines(summary),
+                     "features", c.features, "steps", c.steps, "risks", dangers, "minutes",
+                     (json_int_t)minutes);
 }
 
 Json *

@@ -29,19 +29,19 @@ test_whole(void)
          "'files':[],'details':''}],'risks':[],'minutes':10}"},
         /* features alone */
         {"{'project': 'P', 'features': [{'name': 'A b', 'acceptance': [{'run': 'make'}]}, {'name': 'c_d'}]}",
-         "{'project':'P','summary':'','features':[{'name':'a-b','title':'A b','acceptance':"
-         "[{'name':'check-1','run':'make'}]},{'name':'c-d','title':'c_d','acceptance':[]}],"
-         "'steps':[{'name':'a-b','title':'A b','feature':'a-b','role':'coder','specialization':null,"
-         "'depends':[],'files':[],'details':''},{'name':'c-d','title':'c_d','feature':'c-d','role':'coder',"
+         "{'project':'P','summary':'','features':[{'name':'a-b','title':'a-b','acceptance':"
+         "[{'name':'check-1','run':'make'}]},{'name':'c-d','title':'c-d','acceptance':[]}],"
+         "'steps':[{'name':'a-b','title':'a-b','feature':'a-b','role':'coder','specialization':null,"
+         "'depends':[],'files':[],'details':''},{'name':'c-d','title':'c-d','feature':'c-d','role':'coder',"
          "'specialization':null,'depends':[],'files':[],'details':''}],'risks':[],'minutes':10}"},
         /* names are written one way, nulls are absent, the only feature is meant */
         {"{'project': 'P\\u001b[31m', 'summary': 'a\\nb\\u0007', 'minutes': null, 'risks': ['x\\ny'], "
-         "'features': [{'name': 'f', 'title': null}], 'steps': [{'name': 'One_Two', 'role': 'Backend "
+         "'features': [{'name': 'f', 'title': ' \\u200e '}], 'steps': [{'name': 'One_Two', 'role': 'Backend "
          "Developer', "
          "'specialization': 'back-end', 'feature': null, 'files': ['./src/', 'a/b.c', 'a/b.c']}, "
          "{'name': 'two', 'feature': 'f', 'depends': ['one two', 'One-Two'], 'details': 'do\\tit\\n'}]}",
          "{'project':'P [31m','summary':'a\\nb','features':[{'name':'f','title':'f','acceptance':[]}],"
-         "'steps':[{'name':'one-two','title':'One_Two','feature':'f','role':'backend_developer',"
+         "'steps':[{'name':'one-two','title':'one-two','feature':'f','role':'backend_developer',"
          "'specialization':'back_end','depends':[],'files':['src','a/b.c'],'details':''},"
          "{'name':'two','title':'two','feature':'f','role':'coder','specialization':null,"
          "'depends':['one-two'],'files':[],'details':'do\\tit'}],'risks':['x y'],'minutes':15}"},
@@ -73,6 +73,8 @@ test_refused(void)
         {"[]", "a plan is an object"},
         {"{}", "project"},
         {"{'project': '', 'steps': [{'name': 'a'}]}", "project"},
+        {"{'project': '\\u0007', 'steps': [{'name': 'a'}]}", "project: is empty"},
+        {"{'project': 'P', 'features': [{'name': 'a', 'acceptance': [{'run': ' '}]}]}", "run: is empty"},
         {"{'project': 'P'}", "steps: there must be one"},
         {"{'project': 'P', 'steps': []}", "steps: there must be one"},
         {"{'project': 'P', 'features': [{'name': 'a'}], 'steps': []}", "steps: there must be one"},
