@@ -28,10 +28,10 @@ typedef struct SpawnSpec {
 static bool
 find_task(RowJob *job, const SpawnSpec *s, Json **ret_task, GError **error)
 {
-    static const RowColumn columns[] = {{"id", ROW_TEXT, NULL},     {"owner", ROW_TEXT, NULL},
-                                        {"number", ROW_INT, NULL},  {"squad_id", ROW_TEXT, NULL},
-                                        {"branch", ROW_TEXT, NULL}, {"repository_id", ROW_TEXT, NULL},
-                                        {"state", ROW_TEXT, NULL},  {"pull_url", ROW_TEXT, NULL}};
+    static const RowColumn columns[] = {
+        {"id", ROW_TEXT, NULL},       {"owner", ROW_TEXT, NULL},       {"number", ROW_INT, NULL},
+        {"squad_id", ROW_TEXT, NULL}, {"branch", ROW_TEXT, NULL},      {"repository_id", ROW_TEXT, NULL},
+        {"state", ROW_TEXT, NULL},    {"base_branch", ROW_TEXT, NULL}, {"pull_url", ROW_TEXT, NULL}};
     static const RowTable table = {"task", "tasks", columns, G_N_ELEMENTS(columns)};
     const char *ref = s->task[0] == '#' ? s->task + 1 : s->task;
     bool is_uuid = id_is_uuid(ref);
@@ -108,6 +108,21 @@ count_agents(RowJob *job, const char *task_id, const char *archetype, gint64 *re
         DB_ARGS(db_text(archetype), db_text(task_id != NULL ? task_id : "")), ret_n, error);
 }
 
+/* The task's branch once it is there, else what the task will begin with; NULL: the default branch. */
+static bool
+find_base(RowJob *job, const Json *task, const char **ret_base, GError **error)
+{
+    const char *branch = row_text(task, "branch");
+    g_autofree char *ref = g_strconcat("refs/heads/", branch != NULL ? branch : "", NULL);
+    gint64 n = 0;
+
+    if (!row_ask_int(job, "SELECT COUNT(*) FROM repository_refs WHERE repository_id = ? AND name = ?",
+                     DB_ARGS(db_text(row_text(task, "repository_id")), db_text(ref)), &n, error))
+        return false;
+    *ret_base = n > 0 ? branch : row_text(task, "base_branch");
+    return true;
+}
+
 static Json *
 make_brief(const SpawnSpec *s)
 {
@@ -125,9 +140,10 @@ insert(RowJob *job, const SpawnSpec *s, const Json *task, const Json *member, co
     g_autofree char *brief = json_encode(told);
     g_autofree char *lease = g_strconcat(CREW_HAND_LEASE, s->id, NULL);
     char hex[2 * AGENT_HEX + 1];
+    const char *base;
     gint64 n;
 
-    if (!count_agents(job, task_id, s->archetype, &n, error))
+    if (!count_agents(job, task_id, s->archetype, &n, error) || !find_base(job, task, &base, error))
         return false;
     id_random_hex(hex, AGENT_HEX);
     g_autofree char *agent = g_strdup_printf("%s-%d-%s", s->archetype, (int)n + 1, hex);
@@ -151,7 +167,7 @@ insert(RowJob *job, const SpawnSpec *s, const Json *task, const Json *member, co
                            db_text(first(s->template, row_text(member, "template"))),
                            db_text(s->model != NULL ? s->provider : row_text(member, "llm_provider")),
                            db_text(first(s->model, row_text(member, "llm_model"))), db_text(lease),
-                           db_text(brief), db_text(branch), db_text(row_text(task, "branch")),
+                           db_text(brief), db_text(branch), db_text(base),
                            db_text(row_text(task, "pull_url")), db_int(job->now_us)),
                    error);
 }

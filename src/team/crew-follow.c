@@ -6,6 +6,8 @@
 #include "base/log.h"
 #include "team/crew-private.h"
 
+enum { AGAIN_MS = 1000 };
+
 typedef struct CallSpec {
     const char *id;
     gint64 at_us;
@@ -60,9 +62,15 @@ on_events(void *data)
     }
     if (step == EVENT_WAIT)
         return;
-    log_warn("crew", "events are missing: what people answer is asked for");
+    log_warn("crew", "events cannot be followed; once more, soon");
     crew_follow_end(crew);
-    crew_follow(crew);
+    loop_timer_set(crew->loop, &crew->follow_timer, AGAIN_MS);
+}
+
+static void
+on_again(LoopTimer *timer)
+{
+    crew_follow((Crew *)(void *)((char *)timer - offsetof(Crew, follow_timer)));
 }
 
 void
@@ -71,6 +79,7 @@ crew_follow(Crew *crew)
     static const char *const kinds[] = {"model.called", "human.answered", NULL};
     const EventFilter filter = {.kinds = kinds};
 
+    crew->follow_timer.expired = on_again;
     crew->cursor = event_cursor_new(crew->team->spec.events, &filter, -1, on_events, crew);
     event_cursor_is_own(crew->cursor);
     on_events(crew);
@@ -79,5 +88,6 @@ crew_follow(Crew *crew)
 void
 crew_follow_end(Crew *crew)
 {
+    loop_timer_cancel(crew->loop, &crew->follow_timer);
     g_clear_pointer(&crew->cursor, event_cursor_free);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is kept of boxes: an archive of their files below HOME/kept, or the box itself, paused.  The row comes
- * last: an archive without one is removed by the next sweep. */
-#include <dirent.h>
+ * last: an archive without one is removed at the next start. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -22,7 +21,6 @@ enum {
     FILE_MODE = 0600,
     PIECE = 64 * 1024,
     SWEEP_MS = 10 * 60 * 1000,
-    SWEEP_MAX = 1000,
 };
 
 /* ---- an archive ---- */
@@ -47,7 +45,7 @@ archive_finish(Archive *a, const GError *error)
     if (a->fd >= 0)
         close(a->fd);
     if (a->error != NULL)
-        (void)unlink(a->full); /* else the sweep does it */
+        (void)unlink(a->full); /* else the next start does it */
     a->done(a->error == NULL ? a->id : NULL, a->error == NULL ? a->path : NULL, a->bytes, a->error, a->data);
     g_clear_error(&a->error);
     box_unref(a->box);
@@ -205,29 +203,23 @@ shift_keep_files(Shift *s)
 
 /* ---- what is over ---- */
 
+static const RowColumn kept_columns[] = {
+    {"id", ROW_TEXT, NULL}, {"path", ROW_TEXT, NULL}, {"box_id", ROW_TEXT, NULL}, {"kind", ROW_TEXT, NULL}};
+static const RowTable kept_table = {"what is kept", "kept", kept_columns, G_N_ELEMENTS(kept_columns)};
+
+/* {"over": rows that are no more, "kept": those that are} */
 static bool
 run_expired(RowJob *job, const void *spec, Json **ret_value, GError **error)
 {
-    g_autoptr(Json) list = json_array();
-    g_autoptr(DbRows)
-        rows = db_query(job->tx, "SELECT id, path, box_id, kind FROM kept WHERE expires_us < ? LIMIT ?",
-                        DB_ARGS(db_int(job->now_us), db_int(SWEEP_MAX)), error);
-    bool found = false;
+    g_autoptr(Json) over = row_all(job, &kept_table, "expires_us < ?", DB_ARGS(db_int(job->now_us)), error);
+    g_autoptr(Json) kept = over != NULL ? row_all(job, &kept_table, "expires_us >= ?",
+                                                  DB_ARGS(db_int(job->now_us)), error)
+                                        : NULL;
 
-    if (rows == NULL)
+    if (kept == NULL ||
+        !db_exec(job->tx, "DELETE FROM kept WHERE expires_us < ?", DB_ARGS(db_int(job->now_us)), error))
         return false;
-    do {
-        if (!db_rows_next(rows, &found, error))
-            return false;
-        if (found)
-            json_array_append_new(list, json_pack("{s:s, s:s?, s:s?, s:s}", "id", db_rows_text(rows, 0),
-                                                  "path", db_rows_text(rows, 1), "box_id",
-                                                  db_rows_text(rows, 2), "kind", db_rows_text(rows, 3)));
-    } while (found);
-    g_clear_pointer(&rows, db_rows_free);
-    if (!db_exec(job->tx, "DELETE FROM kept WHERE expires_us < ?", DB_ARGS(db_int(job->now_us)), error))
-        return false;
-    *ret_value = json_pack("{s:O}", "kept", list);
+    *ret_value = json_pack("{s:O, s:O}", "over", over, "kept", kept);
     return true;
 }
 
@@ -252,6 +244,37 @@ remove_kept(Crew *crew, const Json *kept)
         box_kill(box, "expired", "coop", on_box_gone, NULL);
 }
 
+static bool
+has_row(const Json *kept, const char *path)
+{
+    size_t i;
+    Json *row;
+
+    json_array_foreach((Json *)(guintptr)kept, i, row)
+    {
+        if (g_strcmp0(row_text(row, "path"), path) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Archives whose row was never written.  Only before any is begun. */
+static void
+remove_strays(Crew *crew, const Json *kept)
+{
+    g_autofree char *folder = g_build_filename(crew->team->spec.home, "kept", NULL);
+    g_autoptr(GDir) dir = g_dir_open(folder, 0, NULL);
+    const char *name;
+
+    while (dir != NULL && (name = g_dir_read_name(dir)) != NULL) {
+        g_autofree char *path = g_build_filename("kept", name, NULL);
+        g_autofree char *full = g_build_filename(folder, name, NULL);
+
+        if (!has_row(kept, path))
+            (void)unlink(full); /* the next start tries again */
+    }
+}
+
 static void
 on_expired(Json *value, const GError *error, void *data)
 {
@@ -260,8 +283,11 @@ on_expired(Json *value, const GError *error, void *data)
     Json *one;
 
     if (!crew->closed) {
-        json_array_foreach(json_object_get(value, "kept"), i, one) remove_kept(crew, one);
+        json_array_foreach(json_object_get(value, "over"), i, one) remove_kept(crew, one);
+        if (value != NULL && !crew->begun)
+            remove_strays(crew, json_object_get(value, "kept"));
         loop_timer_set(crew->loop, &crew->timer, SWEEP_MS);
+        crew_swept(crew);
     }
     crew_unref(crew);
 }

@@ -23,7 +23,8 @@ static void
 all_done(Shift *s)
 {
     if (s->error != NULL) {
-        bool broken = err_kind(s->error) == ERR_INVALID || err_kind(s->error) == ERR_DENIED;
+        ErrKind kind = err_kind(s->error);
+        bool broken = kind == ERR_INVALID || kind == ERR_DENIED || kind == ERR_NOT_FOUND;
         g_autofree char *problem = g_strdup_printf("its box could not be prepared: %s", s->error->message);
 
         shift_end(s, broken ? "failed" : "lost", problem);

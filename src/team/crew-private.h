@@ -37,8 +37,9 @@ typedef struct Shift Shift;
 
 struct Crew {
     LoopTimer timer; /* first: the loop hands back its address; what is kept and over */
-    guint refs;      /* the team's, and each answer that is waited for */
-    Team *team;      /* not once it is closed */
+    LoopTimer follow_timer;
+    guint refs; /* the team's, and each answer that is waited for */
+    Team *team; /* not once it is closed */
     Loop *loop;
     bool closed;
     bool begun;           /* what went on before was read */
@@ -277,4 +278,5 @@ void crew_follow_end(Crew *crew);
 
 /* The files of one without a repository; ends in shift_kept(). */
 void shift_keep_files(Shift *s);
-void crew_sweep(Crew *crew); /* what is kept and over */
+void crew_sweep(Crew *crew); /* what is kept and over; ends in crew_swept() */
+void crew_swept(Crew *crew); /* the first time agents are taken up, before any archive is begun */

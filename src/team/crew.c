@@ -432,11 +432,17 @@ on_open(Json *value, const GError *error, void *data)
 }
 
 void
+crew_swept(Crew *crew)
+{
+    if (!crew->begun && !crew->closed)
+        crew_list_open(crew, on_open, crew_ref(crew));
+}
+
+void
 crew_begin(Crew *crew)
 {
     crew_follow(crew);
     crew_sweep(crew);
-    crew_list_open(crew, on_open, crew_ref(crew));
 }
 
 void

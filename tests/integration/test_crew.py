@@ -70,6 +70,21 @@ def test_how_it_may_end(server, lines, state, says):
     assert ended['state'] == state and says in (ended['problem'] or ''), ended
 
 
+def test_what_failed_is_kept(server):
+    before = set((server.home / 'kept').glob('*'))
+    ended = server.agent_ended(server.begin_agent('echo half >half.txt; exit 3', repository='coop/work'))
+    wait_until(lambda: ended['sandboxId'] not in server.live(), 'the end of the box')
+    archive, = set((server.home / 'kept').glob('*')) - before
+    with tarfile.open(archive) as tar:
+        assert [m.name for m in tar.getmembers() if m.name.endswith('work/half.txt')]
+    stray = server.home / 'kept' / 'stray.tar'
+    stray.write_text('')
+    server.stop()
+    server.restart()
+    wait_until(lambda: not stray.exists(), 'the end of a stray')
+    assert archive.exists()
+
+
 def test_stop(server):
     agent = server.begin_agent('sleep 600', repository='coop/work')
     server.agent_in(agent, 'working')
@@ -121,3 +136,61 @@ def test_killed_and_nothing_is_done_twice(server, point):
     assert ended['result']['checks'][0]['output'] == 'once\n' and len(ended['result']['commits']) == 1
     assert len(server.events_of(agent, 'agent.left')) == 1 and len(server.events_of(agent, 'agent.joined')) == 1
     wait_until(lambda: server.live() <= before, 'the end of the box')
+
+
+@pytest.fixture(scope='module')
+def task(server):
+    """One that waits for a person's plan."""
+    return server.post('/api/v1/tasks', {'request': 'a thing', 'repository': 'coop/work', 'policy': {'planner': 'person'}})
+
+
+def test_a_question_waits_for_a_person(server, task):
+    agent = server.begin_agent(
+        r'''id=$(face POST /agent/v1/ask '{"question": "red or blue?", "options": ["red", "blue"]}' | sed -n 's/.*"id":"\([^"]*\)".*/\1/p')''',
+        'face GET "/agent/v1/ask/$id?wait_ms=300"',
+        'face GET "/agent/v1/ask/$id?wait_ms=60001"', 'while ! test -e /tmp/go; do sleep 0.05; done', taskId=task['id'])
+    assert server.agent_in(agent, "asking", "failed", "lost", "done")["state"] == "asking", (server.agent(agent), server.log()[-1500:])
+    asked = server.events_of(agent, 'human.asked')
+    assert asked[0]['data']['text'] == 'red or blue?' and asked[0]['data']['options'] == ['red', 'blue']
+    server.run(agent['sandboxId'], 'echo >/tmp/go')
+    ended = server.agent_ended(agent)
+    said = server.output_of(ended)
+    assert '"state":"open","answer":null' in said and ' 400 ' in said, said
+    assert ended['taskId'] == task['id'] and ended['git_branch'].startswith(task['branch'])
+
+
+def test_floods_are_bounded(server):
+    """More than a hundred events at once, a body of a megabyte, and then as many as it can."""
+    agent = server.begin_agent(
+        'e=\'{"kind": "thought", "text": "x"}\'; many=$e; for i in $(seq 99); do many="$many, $e"; done',
+        'answer() { face POST /agent/v1/report "$1" | head -n 1; }', 'answer "{\\"events\\": [$many, $e]}"',
+        'long=x; for i in $(seq 20); do long=$long$long; done; answer "{\\"events\\": [{\\"kind\\": \\"said\\", \\"text\\": \\"$long\\"}]}"',
+        'for i in $(seq 8); do answer "{\\"events\\": [$many]}"; done')
+    ended = server.agent_ended(agent)
+    codes = [int(line.split()[1]) for line in server.output_of(ended).splitlines() if line.startswith('HTTP/1.1')]
+    assert codes[:2] == [400, 413] and codes[2:7] == [200] * 5 and codes[-1] == 429, codes
+
+
+SCRIPT = '''conversations:
+  - match: "make it"
+    turns: [{text: "I make it.", tools: [{name: shell, arguments: '{"command": "echo made >made.txt"}'}]}]
+  - last: tool
+    turn: 2
+    turns: [{tools: [{name: done, arguments: '{"outcome": "done", "summary": "It is made."}'}]}]
+'''
+
+
+@pytest.fixture(scope='module')
+def brain(server):
+    (server.folder / 'script.yaml').write_text(SCRIPT)
+    server.cli('provider', 'add', 'script', '--kind', 'script', '--script', str(server.folder / 'script.yaml'), '--model', 'demo-*')
+    return {'provider': 'script', 'model': 'demo-1'}
+
+
+def test_our_own_agent(server, brain):
+    agent = server.begin_agent('make it', adapter='coop', repository='coop/work', **brain)
+    ended = server.agent_ended(agent)
+    assert ended['state'] == 'done' and ended['result']['passed'], (ended, server.output_of(ended))
+    assert ended['result']['checks'][0]['output'] == 'made\n' and ended['report']['summary'] == 'It is made.'
+    assert 'shell' in [e['data']['name'] for e in server.events_of(agent, 'tool.used')]
+    assert ended['turns'] == 2 and ended['first_call_at'] > ended['created_at'], ended
