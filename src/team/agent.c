@@ -315,7 +315,7 @@ void
 agent_spawn(Team *team, const AgentSpec *spec, TeamJsonFunc done, void *data)
 {
     const char *matter = NULL;
-    const Role *role = team->roles != NULL ? g_hash_table_lookup(team->roles, spec->role) : NULL;
+    const Role *role = team_role(team, spec->role, &matter);
     g_autofree char *goal = g_strjoinv("\n", (char **)(guintptr)spec->requirements);
     g_autoptr(GError) error = NULL;
     char id[ID_UUID_LEN + 1];

@@ -53,6 +53,13 @@ may_wait(const Shift *s, const GError *error)
 static void
 judge_refusal(Shift *s, const GError *error)
 {
+    bool lacks = err_kind(error) == ERR_UNAVAILABLE || err_kind(error) == ERR_NOT_FOUND;
+
+    if (lacks && shift_template_is_usual(s)) {
+        s->plain = true;
+        ask_for_box(s);
+        return;
+    }
     if (may_wait(s, error)) {
         log_info("crew", "an agent waits for a box", log_str("agent", shift_text(s, "agent")),
                  log_gerror(error));

@@ -85,6 +85,7 @@ struct Shift {
 
     Box *box;
     bool leasing;
+    bool plain;               /* the role's template is not built: the server's will do */
     void (*told)(void *data); /* of crew_start_told() */
     void *told_data;
     void (*leased)(Shift *shift, void *data); /* whoever stops it waits for the box that may come */
@@ -204,7 +205,8 @@ void shift_scan(Shift *s); /* goes on with shift_work() */
 bool shift_has_identity(const Shift *s);
 char *shift_git_name(const Shift *s);
 char *shift_git_email(const Shift *s);
-const char *shift_template(const Shift *s); /* borrowed; NULL: the server's */
+const char *shift_template(const Shift *s);   /* borrowed; NULL: the server's */
+bool shift_template_is_usual(const Shift *s); /* nobody asked for it: the role has it */
 guint shift_seconds(const Shift *s);
 guint shift_turns(const Shift *s);
 const Role *shift_role(const Shift *s); /* NULL: none of that name */

@@ -173,10 +173,15 @@ on_released(Box *box, const GError *error, void *data)
     release_finish(data, error);
 }
 
+/* Once the server stops, boxes are the next one's. */
 static void
 end_box(Release *r)
 {
     FAILPOINT("crew-release");
+    if (r->crew->closed) {
+        release_finish(r, NULL);
+        return;
+    }
     box_kill(r->box, "released", "coop", on_released, r);
 }
 
@@ -201,12 +206,9 @@ on_files(const char *id, const char *path, guint64 bytes, const GError *error, v
 {
     Release *r = data;
 
-    if (r->crew->closed) {
-        release_finish(r, error);
-        return;
-    }
-    if (error != NULL) {
+    if (error != NULL && !r->crew->closed)
         log_warn("crew", "a box's files could not be kept", log_str("box", r->box_id), log_gerror(error));
+    if (error != NULL || r->crew->closed) {
         end_box(r);
         return;
     }
@@ -230,11 +232,7 @@ on_paused(Box *box, const GError *error, void *data)
     Release *r = data;
     char id[ID_UUID_LEN + 1];
 
-    if (r->crew->closed) {
-        release_finish(r, error);
-        return;
-    }
-    if (error != NULL) {
+    if (error != NULL || r->crew->closed) {
         end_box(r);
         return;
     }

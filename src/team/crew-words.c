@@ -45,9 +45,7 @@ shift_git_email(const Shift *s)
 const Role *
 shift_role(const Shift *s)
 {
-    GHashTable *roles = s->crew->team->roles;
-
-    return roles == NULL ? NULL : g_hash_table_lookup(roles, shift_text(s, "role"));
+    return team_role(s->crew->team, shift_text(s, "role"), NULL);
 }
 
 const char *
@@ -57,9 +55,16 @@ shift_template(const Shift *s)
     const char *of_member = row_text(json_object_get(s->row, "member"), "template");
     const Role *role = shift_role(s);
 
-    if (own != NULL)
-        return own;
-    return of_member != NULL ? of_member : role != NULL ? role->template : NULL;
+    if (own != NULL || of_member != NULL)
+        return own != NULL ? own : of_member;
+    return role != NULL && !s->plain ? role->template : NULL;
+}
+
+bool
+shift_template_is_usual(const Shift *s)
+{
+    return shift_text(s, "template") == NULL &&
+           row_text(json_object_get(s->row, "member"), "template") == NULL && shift_template(s) != NULL;
 }
 
 char *
