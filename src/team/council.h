@@ -68,10 +68,10 @@ void voice_read(const char *phase, const char *text, const guint *order, guint n
 
 /* ---- what they are told (plan-words.c) ---- */
 
-/* {task, members, plan, voices}; `material` is about the repository. */
 typedef struct PlanWords {
-    const Json *rows;
-    const char *material;
+    const Json *rows;     /* {task, members, brain, plan, voices} */
+    const char *material; /* about the repository; NULL: there is none */
+    const char *role;     /* the prompt of the planner's role; NULL: none */
 } PlanWords;
-char *plan_words_system(const Json *rows, const char *phase, guint seat);
+char *plan_words_system(const PlanWords *words, const char *phase, guint seat);
 char *plan_words_prompt(const PlanWords *words, const char *phase, guint seat);

@@ -270,8 +270,10 @@ ask_mind(PlanAsk *ask)
     PlanWork *w = ask->work;
     const Json *rows = w->rows, *who = model_of(ask);
     g_autofree char *agent = agent_of(ask);
-    g_autofree char *system = plan_words_system(rows, ask->phase, ask->seat);
-    g_autofree char *prompt = plan_words_prompt(&(PlanWords){rows, w->material}, ask->phase, ask->seat);
+    const Role *role = team_role(w->team, row_text(json_object_get(rows, "brain"), "role"), NULL);
+    const PlanWords words = {rows, w->material, role != NULL ? role->prompt : NULL};
+    g_autofree char *system = plan_words_system(&words, ask->phase, ask->seat);
+    g_autofree char *prompt = plan_words_prompt(&words, ask->phase, ask->seat);
     MindAsk question = {.agent = agent,
                         .task_id = w->task_id,
                         .squad_id = row_text(json_object_get(rows, "task"), "squad_id"),

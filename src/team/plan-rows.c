@@ -69,16 +69,18 @@ find_brain(const Json *members, const PlanBegin *spec)
 
     for (size_t i = 0; i < json_array_size(members); i++) {
         const Json *m = json_array_get(members, i);
-        bool is_planner = strcmp(row_text(m, "archetype"), "planner") == 0;
+        bool plans = strcmp(row_text(m, "archetype"), "planner") == 0;
 
-        if (!row_is(m, "is_active") || (found != NULL && !is_planner))
+        if (!row_is(m, "is_active") || (found != NULL && !plans))
             continue;
         found = m;
-        if (is_planner)
+        if (plans)
             break;
     }
-    return json_pack("{s:s?, s:s?, s:s?}", "provider",
-                     found != NULL ? row_text(found, "llm_provider") : spec->provider, "model",
+    bool is_planner = found != NULL && strcmp(row_text(found, "archetype"), "planner") == 0;
+
+    return json_pack("{s:s, s:s?, s:s?, s:s?}", "role", is_planner ? row_text(found, "role") : "planner",
+                     "provider", found != NULL ? row_text(found, "llm_provider") : spec->provider, "model",
                      found != NULL ? row_text(found, "llm_model") : spec->model, "system_prompt",
                      row_text(found, "system_prompt"));
 }

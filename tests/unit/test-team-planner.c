@@ -66,7 +66,9 @@ test_brain_repair_words(void)
 
     plan_world_make(w);
     g_assert_no_error(w->error);
-    const PlanAsked *second = w->asked->pdata[1];
+    const PlanAsked *first = w->asked->pdata[0], *second = w->asked->pdata[1];
+
+    g_assert_nonnull(strstr(first->system, "You are the planner of a small team."));
 
     g_assert_nonnull(strstr(second->prompt, "It cannot be used: steps[0]: name: letters, digits"));
     g_assert_nonnull(strstr(second->prompt, "## Your last answer"));
