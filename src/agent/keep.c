@@ -30,12 +30,6 @@ keep_init(Keep *keep, const Brief *brief, Model *model, Talk *talk)
 
 /* ---- how long it is ---- */
 
-static bool
-is_role(Json *message, const char *role)
-{
-    return g_strcmp0(json_string_value(json_object_get(message, "role")), role) == 0;
-}
-
 static size_t
 message_bytes(Json *message)
 {
@@ -121,7 +115,7 @@ cut_message(Keep *keep, size_t index, Json *message)
     size_t i;
     Json *call;
 
-    if (is_role(message, "tool") && is_long(text)) {
+    if (talk_is_role(message, "tool") && is_long(text)) {
         g_autofree char *shorter = cut_text(json_string_value(text));
 
         talk_set_text(keep->talk, index, shorter);
@@ -146,7 +140,7 @@ static bool
 has_answer(Json *messages, size_t to)
 {
     for (size_t i = 1; i < to; i++) {
-        if (is_role(json_array_get(messages, i), "assistant"))
+        if (talk_is_role(json_array_get(messages, i), "assistant"))
             return true;
     }
     return false;
@@ -167,7 +161,7 @@ keep_boundary(const Keep *keep)
         kept += (double)message_bytes(message);
         if (boundary > 0 && kept > recent)
             break;
-        if (is_role(message, "assistant"))
+        if (talk_is_role(message, "assistant"))
             boundary = at;
     }
     return has_answer(messages, boundary) ? boundary : 0;

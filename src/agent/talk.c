@@ -22,8 +22,8 @@ struct Talk {
     gint64 turns_base; /* and one for each answer that is here */
 };
 
-static bool
-is_role(Json *message, const char *role)
+bool
+talk_is_role(const Json *message, const char *role)
 {
     return g_strcmp0(json_string_value(json_object_get(message, "role")), role) == 0;
 }
@@ -35,7 +35,7 @@ count_answers(const Talk *t)
     size_t i;
     Json *message;
 
-    json_array_foreach(t->messages, i, message) n += is_role(message, "assistant");
+    json_array_foreach(t->messages, i, message) n += talk_is_role(message, "assistant");
     return n;
 }
 
@@ -253,10 +253,10 @@ talk_pending(const Talk *talk)
     size_t n = json_array_size(talk->messages), last = n;
     Json *pending = json_array();
 
-    while (last > 0 && is_role(json_array_get(talk->messages, last - 1), "tool"))
+    while (last > 0 && talk_is_role(json_array_get(talk->messages, last - 1), "tool"))
         last--;
     Json *answer = last > 0 ? json_array_get(talk->messages, last - 1) : NULL;
-    Json *calls = is_role(answer, "assistant") ? json_object_get(answer, "calls") : NULL;
+    Json *calls = talk_is_role(answer, "assistant") ? json_object_get(answer, "calls") : NULL;
     /* Results come in the order of the calls. */
     for (size_t i = n - last; i < json_array_size(calls); i++)
         json_array_append(pending, json_array_get(calls, i));

@@ -26,6 +26,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Talk, talk_free)
 
 /* Borrowed; changed by the others alone. */
 Json *talk_messages(const Talk *talk);
+bool talk_is_role(const Json *message, const char *role);
 /* How often the model has spoken in this session. */
 gint64 talk_turns(const Talk *talk);
 

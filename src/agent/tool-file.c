@@ -97,6 +97,13 @@ tool_store(const Work *work, const char *path, const char *text, size_t len, GEr
     return fd >= 0 && (io_write_all(fd, text, len) || err_errno(error, "write '%s'", path));
 }
 
+static char *
+load_given(const Work *work, const char *given, char **ret_path, size_t *ret_len, GError **error)
+{
+    *ret_path = tool_path(work, given, error);
+    return *ret_path != NULL ? tool_load(work, *ret_path, ret_len, error) : NULL;
+}
+
 /* ---- read ---- */
 
 static void
@@ -140,8 +147,8 @@ read_run(Work *work, Json *arguments, ToolResult *result, GError **error)
 
     if (!json_read(arguments, fields, error))
         return false;
-    g_autofree char *path = tool_path(work, given, error);
-    g_autofree char *text = path != NULL ? tool_load(work, path, &len, error) : NULL;
+    g_autofree char *path = NULL;
+    g_autofree char *text = load_given(work, given, &path, &len, error);
     if (text == NULL)
         return false;
     if (memchr(text, '\0', len) != NULL) {
@@ -239,8 +246,8 @@ edit_run(Work *work, Json *arguments, ToolResult *result, GError **error)
 
     if (!json_read(arguments, fields, error))
         return false;
-    g_autofree char *path = tool_path(work, given, error);
-    g_autofree char *text = path != NULL ? tool_load(work, path, &len, error) : NULL;
+    g_autofree char *path = NULL;
+    g_autofree char *text = load_given(work, given, &path, &len, error);
     if (text == NULL)
         return false;
     if (strlen(text) != len)
