@@ -146,14 +146,14 @@ add(FlowTask *t, Repo *repo, const char *head_oid)
 }
 
 typedef struct Rules {
-    bool wait, failed, other;
+    bool running, missing, failed, other;
 } Rules;
 
 /* What merging finds out by itself keeps nobody out of the queue. */
 static Rules
 read_rules(const Json *reasons, GString *ret_words)
 {
-    static const char *const waits[] = {"checks_running", "checks_missing", NULL};
+    static const char *const missing[] = {"checks_missing", "checks_claimed", NULL};
     static const char *const passes[] = {"unknown", "conflicts", NULL};
     Rules rules = {0};
     size_t i;
@@ -164,14 +164,41 @@ read_rules(const Json *reasons, GString *ret_words)
         const char *rule = row_text(reason, "rule");
 
         g_string_append_printf(ret_words, "%s%s", i > 0 ? "; " : "", row_text(reason, "text"));
-        if (g_strv_contains(waits, rule))
-            rules.wait = true;
+        if (strcmp(rule, "checks_running") == 0)
+            rules.running = true;
+        else if (g_strv_contains(missing, rule))
+            rules.missing = true;
         else if (strcmp(rule, "checks_failed") == 0)
             rules.failed = true;
         else if (!g_strv_contains(passes, rule))
             rules.other = true;
     }
     return rules;
+}
+
+/* Later, and not for ever. */
+static void
+try_later(FlowTask *t, const char *problem)
+{
+    g_autoptr(GError) error = g_error_new_literal(ERR_DOMAIN, ERR_UNAVAILABLE, problem);
+
+    flow_problem(t, error);
+}
+
+static void
+on_asked(Json *value, const GError *error, void *data)
+{
+    if (flow_goes_on(data, error))
+        try_later(data, "Coop's checks of the pull request did not come to their end");
+}
+
+/* They began when it was made ready, and could not be run. */
+static void
+check_again(FlowTask *t, Repo *repo)
+{
+    const SuiteAsk ask = {.actor = "coop", .number = row_int(flow_row(t), "pull_number")};
+
+    checks_ask(t->flow->team->spec.checks, repo, &ask, on_asked, t);
 }
 
 static void
@@ -188,8 +215,10 @@ judge_pull(FlowTask *t, Repo *repo, const Json *pull)
         fix_checks(t, repo);
     else if (rules.other)
         write_land(t, (Land){.blocked = words->str});
-    else if (rules.wait)
+    else if (rules.running || (rules.missing && t->flow->team->spec.checks == NULL))
         flow_rest(t);
+    else if (rules.missing)
+        check_again(t, repo);
     else
         add(t, repo, row_text(pull, "head_oid"));
 }
@@ -273,6 +302,13 @@ wait_on(FlowTask *t, Repo *repo)
 }
 
 static void
+on_let_go(Json *value, const GError *error, void *data)
+{
+    if (flow_goes_on(data, error))
+        try_later(data, "The merge queue did not take it");
+}
+
+static void
 on_failed_entry(FlowTask *t, Repo *repo, const Json *entry)
 {
     const char *reason = row_text(entry, "reason"), *problem = row_text(entry, "problem");
@@ -286,7 +322,7 @@ on_failed_entry(FlowTask *t, Repo *repo, const Json *entry)
     else if (g_strcmp0(reason, "failed") == 0 || g_strcmp0(reason, "target_moved") == 0)
         write_land(t, (Land){.blocked = problem != NULL ? problem : "The merge queue gave it up"});
     else
-        write_land(t, (Land){.merge_id = 0});
+        team_run(t->flow->team, &land_op, &(Land){.task_id = t->id}, on_let_go, t);
 }
 
 static void

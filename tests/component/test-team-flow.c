@@ -301,6 +301,54 @@ test_rounds_end(void)
     land(world, id);
 }
 
+/* ---- the merge queue ---- */
+
+static void
+enter_queue(TeamWorld *world, const char *id)
+{
+    look(world, "approve", "approve");
+    team_world_until(world, STATE, "landing");
+    team_world_pass(world);
+    flow_wake(world->team->flow, id);
+}
+
+static void
+test_target_conflicts(void)
+{
+    g_autoptr(TeamWorld) world = team_world_new(NULL);
+    g_autofree char *id = team_world_task(world, one_step, NULL);
+
+    code(world, "work", "m.js", "ok\n", 1);
+    g_autofree char *theirs = forge_world_change(world->w, "main", "m.js", "theirs\n", world->w->root);
+
+    enter_queue(world, id);
+    g_autoptr(Json) resolver = team_world_agent(world, "resolve");
+    const Json *bundle = json_object_get(json_object_get(resolver, "brief"), "bundle");
+
+    g_assert_cmpstr(row_text(json_object_get(bundle, "ours"), "name"), ==, "main");
+    g_assert_nonnull(strstr(row_text(json_object_get(resolver, "brief"), "goal"), "git fetch origin main"));
+    expect(world, STATE, "working");
+}
+
+static void
+test_queue_finds_failures(void)
+{
+    g_autoptr(TeamWorld) world = team_world_new(NULL);
+    g_autofree char *id = team_world_task(world, one_step, NULL);
+
+    world->checks->verdict = "failed";
+    code(world, "work", "m.js", "ok\n", 1);
+    enter_queue(world, id);
+    g_autoptr(Json) fixer = team_world_agent(world, "fix");
+
+    world->checks->verdict = "passed";
+    team_world_done(world, fixer, "m.js", "better\n", 1);
+    look(world, "approve", "approve");
+    land(world, id);
+    expect(world, "SELECT COUNT(*) FROM merges WHERE state = 'landed'", "1");
+    expect(world, "SELECT round FROM tasks", "2");
+}
+
 /* ---- the end ---- */
 
 static void
@@ -378,6 +426,23 @@ test_stop(void)
     expect(world, "SELECT COUNT(*) FROM task_executions WHERE state = 'queued'", "0");
     g_assert_nonnull(strstr(world->calls->str, "stop\n"));
     g_assert_nonnull(strstr(world->calls->str, "release task-1-add files"));
+}
+
+/* The wish to stop is a row, which the next server finds. */
+static void
+test_stop_goes_on(void)
+{
+    g_autoptr(TeamWorld) world = team_world_new(NULL);
+    g_autofree char *id = team_world_task(world, one_step, NULL);
+    g_autoptr(Json) agent = team_world_agent(world, "work");
+
+    team_world_sql(world,
+                   "UPDATE tasks SET ending = '{\"state\": \"cancelled\", \"reason\": null, \"actor\": "
+                   "\"local\"}'");
+    team_world_restart(world);
+    team_world_until(world, STATE, "cancelled");
+    expect(world, "SELECT state FROM threads", "closed");
+    g_assert_true(g_queue_is_empty(&world->started));
 }
 
 /* What was given up as failed can be taken up again: its pull request is opened again. */
@@ -479,10 +544,13 @@ main(int argc, char **argv)
     g_test_add_func("/team/flow/conflict", test_conflict);
     g_test_add_func("/team/flow/changes", test_changes);
     g_test_add_func("/team/flow/rounds-end", test_rounds_end);
+    g_test_add_func("/team/flow/target-conflicts", test_target_conflicts);
+    g_test_add_func("/team/flow/queue-finds-failures", test_queue_finds_failures);
     g_test_add_func("/team/flow/rungs", test_rungs);
     g_test_add_func("/team/flow/pull-at-the-end", test_pull_at_the_end);
     g_test_add_func("/team/flow/no-repository", test_no_repository);
     g_test_add_func("/team/flow/stop", test_stop);
+    g_test_add_func("/team/flow/stop-goes-on", test_stop_goes_on);
     g_test_add_func("/team/flow/failed-goes-on", test_failed_goes_on);
     g_test_add_func("/team/flow/budget", test_budget);
     g_test_add_func("/team/flow/places", test_places);
