@@ -1,14 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A server whose squad really works: coop-agent in boxes, and a scripted brain behind the door."""
-import contextlib
 import json
-import pathlib
-import shutil
-import tempfile
 
-from boxserver import LAYER, need_boxes
 from harness import wait_until
-from workserver import WorkServer, add_git, git
+from workserver import WorkServer, git, serving
 
 TASKS = '/api/v1/tasks'
 MODEL = 'demo/coder'
@@ -134,24 +129,7 @@ class TeamServer(WorkServer):
         super().restart()
 
 
-@contextlib.contextmanager
 def team_serving(**env):
-    need_boxes()
-    place = pathlib.Path(tempfile.mkdtemp(prefix='coop-'))
-    place.chmod(0o711)  # the door is another user
-    try:
-        server = TeamServer(place, env={'COOP_TEAM_MODEL': MODEL, 'COOP_TEAM_RETRY_PAUSE': '100ms', **env})
-        server.home.mkdir(mode=0o700)
-        server.keeper.prepare()
-        add_git(server.keeper.templates / LAYER)
-        (server.keeper.templates / LAYER / 'usr/local/bin').mkdir(parents=True, exist_ok=True)
-        server.start()
-        try:
-            yield server
-        except BaseException:
-            print(server.log()[-6000:])
-            raise
-        finally:
-            server.finish()
-    finally:
-        shutil.rmtree(place, ignore_errors=True)
+    def furnish(root):
+        (root / 'usr/local/bin').mkdir(parents=True, exist_ok=True)
+    return serving(TeamServer, furnish, env={'COOP_TEAM_MODEL': MODEL, 'COOP_TEAM_RETRY_PAUSE': '100ms', **env})

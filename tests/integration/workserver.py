@@ -80,15 +80,18 @@ class WorkServer(DoorServer):
 
 
 @contextlib.contextmanager
-def serving(**options):
+def serving(make=WorkServer, furnish=None, **options):
+    """`furnish` puts what else is wanted into the root of boxes."""
     need_boxes()
     place = pathlib.Path(tempfile.mkdtemp(prefix='coop-'))
     place.chmod(0o711)  # the door is another user
     try:
-        server = WorkServer(place, **options)
+        server = make(place, **options)
         server.home.mkdir(mode=0o700)
         server.keeper.prepare()
         add_git(server.keeper.templates / LAYER)
+        if furnish is not None:
+            furnish(server.keeper.templates / LAYER)
         server.start()
         try:
             yield server
