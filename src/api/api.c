@@ -60,6 +60,7 @@ api_new(const ApiSpec *spec)
     api->team = spec->team;
     api->home = g_strdup(spec->home);
     api->address = g_strdup(spec->address);
+    api->slack_secret = g_strdup(spec->slack_secret);
     api->rate = spec->rate;
     api->streams_per_key = spec->streams_per_key;
     api->body_max = spec->body_max;
@@ -105,6 +106,7 @@ api_free(Api *api)
     g_hash_table_unref(api->degraded);
     g_free(api->home);
     g_free(api->address);
+    g_free(api->slack_secret);
     g_free(api->extra_secret);
     g_free(api->health);
     g_free(api);

@@ -39,6 +39,7 @@ static const ApiRoute *const tables[] = {
     repos_routes,
     plan_text_routes,
     rooms_routes,
+    slack_routes,
     streams_routes,
     sandbox_git_routes,
     sandbox_pull_routes,

@@ -51,6 +51,7 @@ struct Api {
     gint64 health_s;
     guint flush_source;
     bool backing_up, restoring;
+    char *slack_secret; /* NULL: not set up */
     char *extra_secret; /* of the environment; NULL: none */
 };
 

@@ -179,6 +179,8 @@ const Setting settings[] = {
      .help = "how often mirrors of other repositories are fetched"},
     {"forge.fetch_max", SETTING_SIZE, "16GiB", MIB, 1024 * GIB, FIELD(forge.fetch_max),
      .help = "how much one import, or one fetch of a mirror, may bring"},
+    {"slack.signing_secret", SETTING_WORD, FIELD(slack_secret), ENV("SLACK_SIGNING_SECRET"), .secret = true,
+     .help = "what Slack signs the commands with that it sends to /slack/commands"},
     {"github.token", SETTING_WORD, FIELD(github.token), TWO_ENVS("GITHUB_TOKEN", "GH_TOKEN"), .secret = true,
      .help = "token for GitHub; 'coop github login' keeps one sealed instead"},
     {"github.api_url", SETTING_URL, FIELD(github.api_url), .schemes = "http,https", ENV("GITHUB_API_URL"),

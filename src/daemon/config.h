@@ -88,6 +88,7 @@ typedef struct Config {
     ConfigDoor door;
     ConfigForge forge;
     ConfigGithub github;
+    const char *slack_secret; /* NULL: Slack is not set up */
     ConfigTeam team;
     const char *template_default;
     const char *templates_dir; /* never NULL */

@@ -28,6 +28,7 @@ make_api(Server *s)
         .price_per_hour = (double)s->config->boxes.price_cents / CENTS,
         .home = s->config->home,
         .address = s->address,
+        .slack_secret = s->config->slack_secret,
         .hosts = (const char *const *)hosts,
         .origins = h->allowed_origins,
         .rate = {.per_second = (guint)h->rate_per_key, .burst = (guint)h->rate_burst},

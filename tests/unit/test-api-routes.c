@@ -13,8 +13,9 @@ static const char *const public_routes[] = {
     "GET /favicon.svg",
     "GET /docs/github-api.md",
     "GET /health",
-    "POST /api/v1/session",  /* takes a one-time ticket */
-    "POST /webhooks/github", /* checks a signature */
+    "POST /api/v1/session", /* takes a one-time ticket */
+    "POST /webhooks/github",
+    "POST /slack/commands", /* checks a signature */
 };
 
 static void
