@@ -289,6 +289,7 @@ test_large_update(void)
     g_autoptr(Json) two = json_pack("{s:{s:s}}", "plan", "b", half);
     g_autoptr(Json) answer = ASK(room_update, w->rooms, TASK, &person, one);
 
+    g_assert_cmpint(row_int(answer, "version"), ==, 1);
     FAIL(ERR_INVALID, "plan of a room", room_update, w->rooms, TASK, &person, two);
 }
 
