@@ -115,6 +115,16 @@ make_brief(const Shift *s)
 
 /* ---- the room ---- */
 
+static void
+on_plan_text(Json *value, const GError *error, void *data)
+{
+    Asking *a = data;
+    Json *text = json_object_get(value, "text");
+
+    json_object_set_new(a->brief, "plan_text", text != NULL ? json_incref(text) : json_null());
+    finish(a, NULL);
+}
+
 /* Without its room an agent can work too. */
 static void
 on_room(Json *value, const GError *error, void *data)
@@ -132,8 +142,7 @@ on_room(Json *value, const GError *error, void *data)
         json_object_set_new(room, "id", json_string(id));
     }
     json_object_set(a->brief, "room", room);
-    json_object_set_new(a->brief, "plan_text", json_null());
-    finish(a, NULL);
+    room_plan_text(a->shift->crew->team->rooms, task_id, on_plan_text, a);
 }
 
 void

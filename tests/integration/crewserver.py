@@ -5,7 +5,7 @@ import pathlib
 import shutil
 import tempfile
 
-from boxserver import LAYER, need_boxes
+from boxserver import API, LAYER, need_boxes
 from harness import WAIT_S, wait_until
 from workserver import WorkServer, add_git, git, make_source
 
@@ -45,6 +45,10 @@ class CrewServer(WorkServer):
 
     def agent_ended(self, agent, seconds=WAIT_S):
         return self.agent_in(agent, *ENDS, seconds=seconds)
+
+    def has_box(self, agent):
+        boxes = {one['sandbox_id'].removeprefix('sb-') for one in self.get(API)['sandboxes']}
+        return agent['sandboxId'] in boxes
 
     def events_of(self, agent, *kinds):
         found = self.get(f'/api/v1/events?execution={agent["id"]}&limit=500')['events']

@@ -56,7 +56,7 @@ def test_files_are_kept_without_a_repository(server):
     assert ended['state'] == 'done', ended
     with tarfile.open(server.home / ended['result']['files']) as tar:
         assert tar.extractfile(next(m for m in tar.getmembers() if m.name.endswith('a/b.txt'))).read() == b'hello\n'
-    wait_until(lambda: ended['sandboxId'] not in server.live(), 'the end of the box')
+    wait_until(lambda: not server.has_box(ended), 'the end of the box')
 
 
 @pytest.mark.parametrize('lines, state, says', [
@@ -73,7 +73,7 @@ def test_how_it_may_end(server, lines, state, says):
 def test_what_failed_is_kept(server):
     before = set((server.home / 'kept').glob('*'))
     ended = server.agent_ended(server.begin_agent('echo half >half.txt; exit 3', repository='coop/work'))
-    wait_until(lambda: ended['sandboxId'] not in server.live(), 'the end of the box')
+    wait_until(lambda: not server.has_box(ended), 'the end of the box')
     archive, = set((server.home / 'kept').glob('*')) - before
     with tarfile.open(archive) as tar:
         assert [m.name for m in tar.getmembers() if m.name.endswith('work/half.txt')]
@@ -88,9 +88,10 @@ def test_what_failed_is_kept(server):
 def test_stop(server):
     agent = server.begin_agent('sleep 600', repository='coop/work')
     server.agent_in(agent, 'working')
+    assert server.has_box(agent)
     stopped = server.ask('DELETE', f'/api/v1/agents/{agent["id"]}')
     assert stopped.status == 200 and stopped.json['state'] == 'stopped', stopped
-    assert agent['sandboxId'] not in server.live()
+    assert not server.has_box(agent)
     assert [e['data']['state'] for e in server.events_of(agent, 'agent.left')] == ['stopped']
 
 
@@ -157,6 +158,14 @@ def test_a_question_waits_for_a_person(server, task):
     said = server.output_of(ended)
     assert '"state":"open","answer":null' in said and ' 400 ' in said, said
     assert ended['taskId'] == task['id'] and ended['git_branch'].startswith(task['branch'])
+
+
+def test_an_agent_of_a_task_knows_it(server, task):
+    agent = server.begin_agent('face GET /agent/v1/brief', taskId=f'#{task["number"]}')
+    ended = server.agent_ended(agent)
+    brief = json.loads(server.output_of(ended).split('\r\n\r\n', 1)[1])
+    assert brief['task']['id'] == task['id'] and brief['task']['request'] == 'a thing'
+    assert brief['system'] and brief['plan_text'] and 'a thing' in brief['plan_text'], brief
 
 
 def test_floods_are_bounded(server):
