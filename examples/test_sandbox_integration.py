@@ -71,7 +71,7 @@ def main():
     health = call('GET', f'{SANDBOX}/health')
     need(health.get('status') in ('healthy', 'ok', 'degraded'), f'the sandbox service says {health}')
     print('✓ Sandbox service healthy')
-    need(isinstance(call('GET', f'{CODER}/api/v1/squads').get('items'), list), 'the coder service has no squads')
+    need(isinstance(call('GET', f'{CODER}/api/v1/squads').get('squads'), list), 'the coder service has no squads')
     print('✓ Coder service healthy')
     sandbox = call('POST', f'{SANDBOX}/sandbox/create', {'timeout': 300})['sandbox_id']
     try:

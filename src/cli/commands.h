@@ -37,6 +37,7 @@
     X(events)                                                                                                \
     X(backup)                                                                                                \
     X(restore)                                                                                               \
+    X(demo)                                                                                                  \
     X(doctor)                                                                                                \
     X(config)                                                                                                \
     X(completion)                                                                                            \

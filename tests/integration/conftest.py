@@ -51,7 +51,8 @@ def program():
     """A copy that every user can reach: the build folder may be closed to them."""
     with tempfile.TemporaryDirectory(prefix='coop-program-') as folder:
         os.chmod(folder, 0o755)
-        for name in ('coop', 'coop-keeper', 'coop-init', 'coop-probe', 'coop-builder', 'coop-sudo', 'coop-door', 'coop-git'):
+        for name in ('coop', 'coop-keeper', 'coop-init', 'coop-probe', 'coop-builder', 'coop-sudo', 'coop-door', 'coop-git',
+                     'coop-agent'):
             copy = pathlib.Path(folder, name)
             shutil.copy(pathlib.Path(PROGRAM).parent / name, copy)
             os.chmod(copy, 0o755)

@@ -43,7 +43,7 @@ def real_server(program, templates=('base',), env=None):
     folder.chmod(0o755)
     made = RealServer(folder, program, user, first, env={
         'COOP_TEMPLATES_DIR': str(store), 'E2B_TEMPLATE_ID': 'base', 'COOP_BOXES_MEMORY': '1GiB', 'COOP_BOXES_DISK': '1GiB',
-        'COOP_BOXES_INODES': '100000', 'COOP_KEEPER_MEMORY_DISK': '0', **(env or {})})
+        'COOP_BOXES_INODES': '100000', 'COOP_KEEPER_MEMORY_DISK': '0', 'COOP_DOOR_ENABLED': 'true', 'COOP_DOOR_ASK_CLIENTS': 'false', **(env or {})})
     try:
         yield made.start()
     finally:
