@@ -27,6 +27,7 @@ static const ApiRoute *const tables[] = {
     github_routes,
     health_routes,
     identities_routes,
+    kept_routes,
     keys_routes,
     metrics_routes,
     models_routes,

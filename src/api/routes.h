@@ -23,6 +23,7 @@ extern const ApiRoute git_sign_routes[];
 extern const ApiRoute github_hook_routes[];
 extern const ApiRoute github_routes[];
 extern const ApiRoute health_routes[];
+extern const ApiRoute kept_routes[];
 extern const ApiRoute keys_routes[];
 extern const ApiRoute metrics_routes[];
 extern const ApiRoute models_routes[];

@@ -8,7 +8,14 @@
 #include "team/squad.h"
 #include "team/task.h"
 
-enum { REPOSITORY_MAX = 210, BRANCH_MAX = 200, WORD_MAX = 20, DEDUPE_MAX = 200, REF_MAX = 60 };
+enum {
+    REPOSITORY_MAX = 210,
+    BRANCH_MAX = 200,
+    WORD_MAX = 20,
+    DEDUPE_MAX = 200,
+    REF_MAX = 60,
+    REASON_MAX = 2000
+};
 
 /* ---- making ---- */
 
@@ -89,9 +96,89 @@ show_task(ApiCall *call)
     task_get(call_team(call), &ref, call_on_row, call);
 }
 
+/* ---- acting ---- */
+
+static void
+stop(ApiCall *call, Json *body, void *data)
+{
+    TaskRef ref = call_task_ref(call);
+    const char *reason = NULL;
+    const JsonField fields[] = {
+        {"reason", JSON_KIND_STRING, &reason, false, 0, REASON_MAX},
+        {NULL},
+    };
+    g_autoptr(GError) error = NULL;
+
+    if (!json_read(body, fields, &error)) {
+        call_respond_error(call, error);
+        return;
+    }
+    http_request_ref(call->request);
+    task_stop(call_team(call), &ref, reason, call_on_row, call);
+}
+
+static void
+retry(ApiCall *call, Json *body, void *data)
+{
+    TaskRef ref = call_task_ref(call);
+    const JsonField none[] = {{NULL}};
+    g_autoptr(GError) error = NULL;
+
+    if (!json_read(body, none, &error)) {
+        call_respond_error(call, error);
+        return;
+    }
+    http_request_ref(call->request);
+    task_retry(call_team(call), &ref, call_on_row, call);
+}
+
+static void
+answer(ApiCall *call, Json *body, void *data)
+{
+    TaskRef ref = call_task_ref(call);
+    const char *question = NULL, *text = NULL;
+    const JsonField fields[] = {
+        {"question", JSON_KIND_STRING, &question, false, 1, REF_MAX},
+        {"answer", JSON_KIND_STRING, &text, true, 1, TASK_ANSWER_MAX},
+        {NULL},
+    };
+    g_autoptr(GError) error = NULL;
+
+    if (!json_read(body, fields, &error)) {
+        call_respond_error(call, error);
+        return;
+    }
+    http_request_ref(call->request);
+    task_answer(call_team(call), &ref, question, text, call_on_row, call);
+}
+
+static void
+post_stop(ApiCall *call)
+{
+    if (call_team(call) != NULL)
+        call_read_json(call, stop, NULL);
+}
+
+static void
+post_retry(ApiCall *call)
+{
+    if (call_team(call) != NULL)
+        call_read_json(call, retry, NULL);
+}
+
+static void
+post_answer(ApiCall *call)
+{
+    if (call_team(call) != NULL)
+        call_read_json(call, answer, NULL);
+}
+
 const ApiRoute tasks_routes[] = {
     {"GET", "/api/v1/tasks", SCOPE_READ, 0, list_tasks},
     {"POST", "/api/v1/tasks", SCOPE_BOX, 0, post_task},
     {"GET", "/api/v1/tasks/{task}", SCOPE_READ, 0, show_task},
+    {"POST", "/api/v1/tasks/{task}/stop", SCOPE_BOX, 0, post_stop},
+    {"POST", "/api/v1/tasks/{task}/retry", SCOPE_BOX, 0, post_retry},
+    {"POST", "/api/v1/tasks/{task}/answer", SCOPE_BOX, 0, post_answer},
     {NULL},
 };

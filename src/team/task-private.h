@@ -12,3 +12,9 @@ Json *task_row(RowJob *job, const TaskRef *ref, GError **error);
 /* A row of task_table in the form that task.h shows. */
 void task_shape(Json *row, gint64 now_us);
 bool task_has_ended(const char *state);
+
+extern const RowMember task_ref_members[]; /* of a TaskRef */
+extern const RowTable question_table;      /* "questions" */
+
+/* Plan, steps, agents, questions, what is kept, and the sums of it. */
+bool task_add_details(RowJob *job, Json *task, GError **error);

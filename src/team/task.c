@@ -8,7 +8,7 @@
 
 /* ---- one ---- */
 
-static const RowMember ref_members[] = {
+const RowMember task_ref_members[] = {
     ROW_AT_TEXT(TaskRef, id),
     ROW_AT_TEXT(TaskRef, owner),
     ROW_AT_TEXT(TaskRef, actor),
@@ -19,10 +19,10 @@ static bool
 run_get(RowJob *job, const void *data, Json **ret_value, GError **error)
 {
     *ret_value = task_row(job, data, error);
-    return *ret_value != NULL;
+    return *ret_value != NULL && task_add_details(job, *ret_value, error);
 }
 
-static const RowOp get_op = {ROW_READS, sizeof(TaskRef), ref_members, run_get};
+static const RowOp get_op = {ROW_READS, sizeof(TaskRef), task_ref_members, run_get};
 
 void
 task_get(Team *team, const TaskRef *ref, TeamJsonFunc done, void *data)
