@@ -18,8 +18,10 @@
     X(rm)                                                                                                    \
     X(sandbox)                                                                                               \
     X(template)                                                                                              \
-    X(agent)                                                                                                 \
+    X(squad)                                                                                                 \
+    X(task)                                                                                                  \
     X(plan)                                                                                                  \
+    X(agent)                                                                                                 \
     X(repo)                                                                                                  \
     X(pr)                                                                                                    \
     X(issue)                                                                                                 \

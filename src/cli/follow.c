@@ -20,6 +20,7 @@ typedef struct Follow {
     Remote *remote;
     SseDecoder *decoder;
     char last_id[ID_MAX + 1];
+    const FollowSpec *spec;
     gint64 left;   /* -1: no end */
     guint lost;    /* times in a row */
     bool ever;     /* connected */
@@ -105,7 +106,10 @@ on_event(const SseEvent *e, void *data)
         f->trouble = g_strdup("the server sent an event that is not JSON");
         return;
     }
-    follow_show_event(out, event);
+    if (f->spec->show == NULL)
+        follow_show_event(out, event);
+    else if (!f->spec->show(out, event, f->spec->ctx))
+        f->ended = true;
     if (f->left > 0 && --f->left == 0)
         f->ended = true;
 }
@@ -202,7 +206,13 @@ on_hang_up(gint fd, GIOCondition condition, gpointer data)
 ExitCode
 follow_run(Cli *cli, Remote *remote, const char *path, gint64 limit)
 {
-    Follow f = {.cli = cli, .remote = remote, .left = limit};
+    return follow_run_as(cli, remote, &(FollowSpec){.path = path, .limit = limit});
+}
+
+ExitCode
+follow_run_as(Cli *cli, Remote *remote, const FollowSpec *spec)
+{
+    Follow f = {.cli = cli, .remote = remote, .spec = spec, .left = spec->limit};
 
     signal(SIGPIPE, SIG_IGN);
     const guint sources[] = {
@@ -210,7 +220,7 @@ follow_run(Cli *cli, Remote *remote, const char *path, gint64 limit)
         g_unix_signal_add(SIGTERM, on_signal, &f),
         g_unix_fd_add(out_fd(cli_out(cli)), G_IO_ERR | G_IO_HUP, on_hang_up, &f),
     };
-    ExitCode code = keep_connected(&f, path);
+    ExitCode code = keep_connected(&f, spec->path);
     for (size_t i = 0; i < G_N_ELEMENTS(sources); i++)
         g_source_remove(sources[i]);
     g_free(f.trouble);

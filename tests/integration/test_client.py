@@ -117,6 +117,24 @@ COMMANDS = {
     ('identity', 'ls'): [],
     ('identity', 'create'): ['one'],
     ('identity', 'revoke'): ['one'],
+    ('squad',): [],
+    ('squad', 'ls'): [],
+    ('squad', 'show'): ['default'],
+    ('squad', 'new'): ['one'],
+    ('squad', 'set'): ['one'],
+    ('squad', 'rm'): ['one'],
+    ('squad', 'add'): ['one', 'coder'],
+    ('squad', 'change'): ['one', 'coder-1'],
+    ('squad', 'drop'): ['one', 'coder-1'],
+    ('squad', 'roles'): [],
+    ('task',): [],
+    ('task', 'new'): ['Do it'],
+    ('task', 'ls'): [],
+    ('task', 'show'): ['1'],
+    ('task', 'log'): ['1'],
+    ('task', 'stop'): ['1'],
+    ('task', 'retry'): ['1'],
+    ('task', 'answer'): ['1', 'yes'],
 }
 # A shell asks for a terminal before it asks a server.
 ASKING = {path: args for path, args in COMMANDS.items() if path != ('shell',)}
@@ -126,7 +144,8 @@ READING = {('status',), ('events',), ('ps',), ('top',), ('logs',), ('sandbox', '
            ('template', 'show'), ('door',), ('repo',), ('repo', 'ls'), ('repo', 'show'), ('pr',),
            ('pr', 'ls'), ('pr', 'show'), ('pr', 'diff'),
            ('pr', 'checks'), ('issue',), ('issue', 'ls'), ('issue', 'show'), ('github', 'work'), ('queue',), ('identity',),
-           ('identity', 'ls'), ('agent',), ('agent', 'ls'), ('agent', 'show'), ('agent', 'log')}
+           ('identity', 'ls'), ('agent',), ('agent', 'ls'), ('agent', 'show'), ('agent', 'log'), ('squad',), ('squad', 'ls'),
+           ('squad', 'show'), ('squad', 'roles'), ('task',), ('task', 'ls'), ('task', 'show'), ('task', 'log')}
 
 
 @pytest.fixture(params=WHO)
