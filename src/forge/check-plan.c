@@ -240,13 +240,14 @@ read_top(CheckPlan *plan, const YamlNode *top, GError **error)
 {
     const YamlNode *setup = yaml_member(top, "setup"), *checks = yaml_member(top, "checks");
     const YamlNode *template = yaml_member(top, "template"), *timeout = yaml_member(top, "timeout");
+    const YamlNode *team = yaml_member(top, "team"); /* read by team/repo-file.c */
 
     for (guint i = 0; i < top->keys->len; i++) {
         const YamlNode *key = top->keys->pdata[i], *value = top->items->pdata[i];
 
-        if (value != setup && value != checks && value != template && value != timeout)
-            return fail(error, key->place, "there is no '%s' here, but template, timeout, setup and checks",
-                        key->text);
+        if (value != setup && value != checks && value != template && value != timeout && value != team)
+            return fail(error, key->place,
+                        "there is no '%s' here, but template, timeout, setup, checks and team", key->text);
     }
     if ((template != NULL && !read_name(template, &plan->template, error)) ||
         (timeout != NULL && !read_timeout(timeout, PLAN_SUITE_MAX_S, &plan->timeout_s, error)))

@@ -5,6 +5,7 @@
 #include "base/id.h"
 #include "forge/workspace.h"
 #include "team/plan-private.h"
+#include "team/repo-file.h"
 
 enum { DEDUPE_MAX = 200, REPLY_MAX = 2048, NUMBER_TEXT_MAX = 24 };
 
@@ -12,16 +13,25 @@ enum { DEDUPE_MAX = 200, REPLY_MAX = 2048, NUMBER_TEXT_MAX = 24 };
 typedef struct TaskMake {
     TaskSpec spec;
     const char *repository_id; /* NULL: the squad's */
+    Json *repo_config;         /* of its coop.yaml; NULL: not looked at */
 } TaskMake;
 
 static const RowMember make_members[] = {
-    ROW_AT_TEXT(TaskMake, spec.actor),      ROW_AT_TEXT(TaskMake, spec.owner),
-    ROW_AT_TEXT(TaskMake, spec.source),     ROW_AT_TEXT(TaskMake, spec.request),
-    ROW_AT_TEXT(TaskMake, spec.title),      ROW_AT_TEXT(TaskMake, spec.squad),
-    ROW_AT_TEXT(TaskMake, spec.repository), ROW_AT_TEXT(TaskMake, spec.base),
-    ROW_AT_TEXT(TaskMake, spec.dedupe),     ROW_AT_TEXT(TaskMake, spec.reply),
-    ROW_AT_JSON(TaskMake, spec.policy),     ROW_AT_JSON(TaskMake, spec.plan),
-    ROW_AT_TEXT(TaskMake, repository_id),   ROW_AT_END,
+    ROW_AT_TEXT(TaskMake, spec.actor),
+    ROW_AT_TEXT(TaskMake, spec.owner),
+    ROW_AT_TEXT(TaskMake, spec.source),
+    ROW_AT_TEXT(TaskMake, spec.request),
+    ROW_AT_TEXT(TaskMake, spec.title),
+    ROW_AT_TEXT(TaskMake, spec.squad),
+    ROW_AT_TEXT(TaskMake, spec.repository),
+    ROW_AT_TEXT(TaskMake, spec.base),
+    ROW_AT_TEXT(TaskMake, spec.dedupe),
+    ROW_AT_TEXT(TaskMake, spec.reply),
+    ROW_AT_JSON(TaskMake, spec.policy),
+    ROW_AT_JSON(TaskMake, spec.plan),
+    ROW_AT_TEXT(TaskMake, repository_id),
+    ROW_AT_JSON(TaskMake, repo_config),
+    ROW_AT_END,
 };
 
 /* What the row gets that the spec does not say itself. */
@@ -133,7 +143,9 @@ fill_parts(RowJob *job, const TaskMake *m, TaskParts *p, GError **error)
     p->squad = squad_row(job, s->squad != NULL ? s->squad : SQUAD_DEFAULT, s->owner, error);
     if (p->squad == NULL)
         return false;
-    p->policy = squad_config_over(json_object_get(p->squad, "config"), s->policy, error);
+    g_autoptr(Json) usual = squad_config_over(m->repo_config, json_object_get(p->squad, "config"), error);
+
+    p->policy = usual != NULL ? squad_config_over(usual, s->policy, error) : NULL;
     if (p->policy == NULL) {
         g_prefix_error(error, "policy: ");
         return false;
@@ -251,6 +263,7 @@ static const RowOp create_op = {ROW_WRITES, sizeof(TaskMake), make_members, run_
 
 typedef struct Creation {
     Team *team;
+    TaskMake *make; /* a copy, by row_spec_dup() */
     TeamJsonFunc done;
     void *data;
 } Creation;
@@ -258,12 +271,36 @@ typedef struct Creation {
 static void
 on_created(Json *task, const GError *error, void *data)
 {
-    g_autofree Creation *c = data;
+    Creation *c = data;
 
     if (error == NULL && row_is(task, "created") && c->team->flow != NULL)
         flow_wake(c->team->flow, row_text(task, "id"));
     c->done(task, error, c->data);
     team_unref(c->team);
+    row_spec_free(&create_op, c->make);
+    g_free(c);
+}
+
+static void
+on_file(Json *config, const GError *error, void *data)
+{
+    Creation *c = data;
+
+    if (error != NULL) {
+        on_created(NULL, error, c);
+        return;
+    }
+    c->make->repo_config = json_incref(config);
+    team_run(c->team, &create_op, c->make, on_created, c);
+}
+
+/* The repository may be the squad's; what is wrong with the squad is told later. */
+static void
+on_squad(Json *squad, const GError *error, void *data)
+{
+    Creation *c = data;
+
+    repo_file_read(c->team, row_text(squad, "repository_id"), c->make->spec.base, on_file, c);
 }
 
 void
@@ -278,6 +315,9 @@ task_create(Team *team, const TaskSpec *spec, TeamJsonFunc done, void *data)
     }
     Creation *c = g_new(Creation, 1);
 
-    *c = (Creation){.team = team_ref(team), .done = done, .data = data};
-    team_run(team, &create_op, &m, on_created, c);
+    *c = (Creation){.team = team_ref(team), .make = row_spec_dup(&create_op, &m), .done = done, .data = data};
+    if (spec->repository != NULL)
+        repo_file_read(team, m.repository_id, spec->base, on_file, c);
+    else
+        squad_get(team, spec->squad != NULL ? spec->squad : SQUAD_DEFAULT, spec->owner, on_squad, c);
 }

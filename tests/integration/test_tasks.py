@@ -2,7 +2,7 @@
 """Tasks as programs and people see them.  Nothing is worked on here: a person plans, and none comes."""
 import pytest
 
-from gitserver import make_repo
+from gitserver import Work, make_repo, url_of
 from harness import check_error
 
 TASKS = '/api/v1/tasks'
@@ -66,3 +66,19 @@ def test_lists_refuse(server, query):
 @pytest.mark.parametrize('task', ['0', '99999999', 'x', '%23', '-1', '1%27', '18446744073709551616'])
 def test_none_of_that_name(server, task):
     check_error(server, server.ask('GET', f'{TASKS}/{task}'), 404)
+
+
+def test_what_a_repository_asks_for(server, tmp_path):
+    path, _ = make_repo(server, 'asking')
+    work = Work(tmp_path / 'w', url_of(server, path)).init()
+    work.commit('coop.yaml', 'checks: [make]\nteam:\n  until: reviewed\n  rounds: 2\n')
+    work.push('HEAD:main')
+    made = new(server, repository='asking', policy={**PERSON, 'rounds': 1})
+    assert made['policy'] == {'until': 'reviewed', 'rounds': 1, 'planner': 'person'}
+    server.post('/api/v1/squads', {'name': 'asked', 'repository': 'asking', 'config': {'until': 'merged'}})
+    assert new(server, squad='asked')['policy'] == {'until': 'merged', 'rounds': 2, 'planner': 'person'}
+    work.commit('coop.yaml', 'checks: [make]\nteam: {budget: {usd: 1}}\n')
+    work.push('HEAD:main')
+    answer = server.ask('POST', TASKS, body={'request': 'x', 'repository': 'asking'})
+    check_error(server, answer, 400)
+    assert 'line 2' in answer.json['message']
