@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rooms as people see them: over HTTP and WebSocket, filtered, through restarts, against hostile bytes."""
 import os
+import signal
 import struct
+import subprocess
 
 import pytest
 
 from boxclient import WebSocket
-from harness import check_error
+from harness import PROGRAM, WAIT_S, check_error, wait_until
 from roomserver import Room, add_agent, make_task
 
 
@@ -229,3 +231,30 @@ def test_plan_text(server):
     assert server.ask('GET', f'/api/v1/tasks/{task["number"]}/plan.txt', key=other).status == 404
     assert server.ask('GET', f'/agent/v1/plan?task={task["id"]}', key=other).status == 404
     assert server.ask('GET', '/agent/v1/plan').status == 400
+
+
+def test_commands(server):
+    task = make_task(server)
+    room, number = Room(server, task), str(task['number'])
+
+    def coop(*words, code=0):
+        done = subprocess.run([PROGRAM, 'room', *words], env=server.environment(), capture_output=True, text=True, timeout=WAIT_S)
+        assert done.returncode == code, done
+        return done.stdout
+
+    assert 'message 1' in coop('post', number, 'hello', '--priority', 'high', '--to', 'coder-1')
+    room.patch(plan={'a': 1}, knowledge=[{'name': 'k', 'text': 'v\x1b[31m', 'evidence': 'e'}])
+    shown = coop('show', number)
+    assert '(person) to coder-1: hello' in shown and '"a": 1' in shown and 'person; e)' in shown
+    assert '\x1b' not in shown
+    coop('show', 'nothing', code=4)
+    before = server.get('/api/v1/sse/stats')['streams']['events']['opened']
+    watch = subprocess.Popen([PROGRAM, 'room', 'watch', number], env=server.environment(), stdout=subprocess.PIPE, text=True)
+    try:
+        wait_until(lambda: server.get('/api/v1/sse/stats')['streams']['events']['opened'] > before, 'the stream')
+        room.post(text='seen')
+        assert 'message.posted' in watch.stdout.readline()
+    finally:
+        watch.send_signal(signal.SIGINT)
+        assert watch.wait(WAIT_S) == 0
+        watch.stdout.close()
