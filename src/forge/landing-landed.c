@@ -69,6 +69,23 @@ load_receipt(RowJob *job, const Json *entry, char **ret_receipt, GError **error)
     return true;
 }
 
+/* One that was merged at the place that it was mirrored from, while the branch was moved, stays what it is:
+ * the entry has an end all the same, for others wait behind it. */
+static bool
+set_merged(RowJob *job, const Json *entry, const char *receipt, GError **error)
+{
+    g_autoptr(Json) pull = thread_load(job, row_int(entry, "number"), "pull", error);
+
+    return pull != NULL && (row_is(pull, "merged") ||
+                            pull_set_merged(job->tx, job->repository_id,
+                                            &(PullMerged){.actor = row_actor(entry, "actor"),
+                                                          .number = row_int(entry, "number"),
+                                                          .method = row_text(entry, "method"),
+                                                          .merge_oid = row_text(entry, "candidate_oid"),
+                                                          .receipt = receipt},
+                                            error));
+}
+
 static bool
 write_rows(RowJob *job, const Json *entry, LandingLanded *landed, GError **error)
 {
@@ -79,13 +96,7 @@ write_rows(RowJob *job, const Json *entry, LandingLanded *landed, GError **error
                                                oid);
 
     return load_receipt(job, entry, &receipt, error) && find_leftover(job, entry, &landed->leftover, error) &&
-           pull_set_merged(job->tx, job->repository_id,
-                           &(PullMerged){.actor = row_actor(entry, "actor"),
-                                         .number = number,
-                                         .method = row_text(entry, "method"),
-                                         .merge_oid = oid,
-                                         .receipt = receipt},
-                           error) &&
+           set_merged(job, entry, receipt, error) &&
            landing_comment(job, number, comment, COMMENT_IF_THERE, error) &&
            db_exec(job->tx, "UPDATE merges SET state = 'landed', leftover = ?, ended_us = ? WHERE id = ?",
                    DB_ARGS(db_int(landed->leftover), db_int(job->now_us), db_int(landed->id)), error);
