@@ -50,11 +50,14 @@ on_row(void *data, const GError *error)
     put_free(p);
 }
 
+/* A look at the token that was there may end behind a sign-in or a sign-out, and takes nothing back. */
 static bool
 check_login(const Put *p, const char *login, GError **error)
 {
     const Account *old = account_find(p->accounts, p->account->base_url);
 
+    if (strcmp(p->action, "check") == 0 && (old == NULL || strcmp(old->token, p->account->token) != 0))
+        return err_set(error, ERR_CONFLICT, "the account of %s has changed meanwhile", p->account->base_url);
     if (strcmp(p->action, "rotate") != 0 || old == NULL || *old->login == '\0' ||
         g_ascii_strcasecmp(old->login, login) == 0)
         return true;

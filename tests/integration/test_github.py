@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import subprocess
+import threading
 
 import pytest
 
@@ -135,6 +136,40 @@ def test_what_is_refused(make_server, place):
     key = server.make_key(scopes='box')['key']
     check_error(server, server.ask('GET', API, key=key), 403)
     check_unseen(server, TOKEN, NEXT)
+
+
+@pytest.mark.parametrize('verb', ['rotate', 'logout'])
+def test_a_late_look(make_server, place, verb):
+    """A look at the old token that ends behind its end brings it back to nobody."""
+    server = make_server()
+    place.tokens.append(NEXT)
+    login(server, place)
+    asked, may_answer, real = threading.Event(), threading.Event(), place.reply
+
+    def slowly(method, path):
+        if path == '/user' and not asked.is_set():
+            asked.set()
+            may_answer.wait(60)
+        return real(method, path)
+    place.reply = slowly
+    looks = []
+    look = threading.Thread(target=lambda: looks.append(server.ask('POST', f'{API}/check',
+                                                                   body={'base_url': place.base})))
+    look.start()
+    assert asked.wait(60)
+    if verb == 'rotate':
+        login(server, place, NEXT, verb='rotate')
+    else:
+        assert server.ask('DELETE', f'{API}?base_url={place.base}').status == 204
+    may_answer.set()
+    look.join()
+    check_error(server, looks[0], 409)
+    place.tokens.remove(TOKEN)
+    server.stop()
+    server.start()
+    assert len(server.get(API)['accounts']) == (verb == 'rotate')
+    if verb == 'rotate':
+        assert server.ask('POST', f'{API}/check', body={'base_url': place.base}).status == 200
 
 
 def test_token_of_the_environment(make_server, place):
