@@ -138,7 +138,9 @@ on_page(const GithubAnswer *page, void *data)
     const PartRow *part = &parts[p->at];
     const Json *list = part->member != NULL ? json_object_get(page->json, part->member) : page->json;
 
-    for (size_t i = 0; !page->cached && i < json_array_size(list); i++) {
+    size_t n = page->cached ? 0 : MIN(json_array_size(list), (size_t)UPSTREAM_POLL_ITEMS);
+
+    for (size_t i = 0; i < n; i++) {
         Json *item = json_array_get(list, i);
 
         if (github_arrive_member(part->name) != NULL || is_young(item))

@@ -9,7 +9,8 @@
 enum {
     UPSTREAM_TICK_MS = 1000,
     UPSTREAM_LONG_TICK_MS = 60 * 1000,
-    UPSTREAM_POLL_PAGES = 30,   /* of 100, of each list of a pull request */
+    UPSTREAM_POLL_PAGES = 30,   /* of each list of a pull request */
+    UPSTREAM_POLL_ITEMS = 100,  /* of a page: so many were asked for */
     UPSTREAM_PLACE_EVERY = 256, /* events that were nothing for us, before the place is written */
 };
 

@@ -82,7 +82,8 @@ is_final(const GError *error)
 static void
 judge(End *e, gint64 wait_us, const GError *error)
 {
-    bool is_limit = err_kind(error) == ERR_LIMIT || err_kind(error) == ERR_CANCELLED;
+    /* A limit says how long: one that does not is an answer without end, which will be no shorter. */
+    bool is_limit = (err_kind(error) == ERR_LIMIT && wait_us > 0) || err_kind(error) == ERR_CANCELLED;
     gint64 pause = is_limit ? MAX(wait_us, (gint64)G_USEC_PER_SEC)
                             : github_work_pause_us(e->row->tries + 1, g_random_int());
 

@@ -124,6 +124,16 @@ def test_unknown_end(pair):
     assert len(hub.reviews) == 1
 
 
+def test_endless_answer(pair):
+    """An answer that is too long counts as a try: nobody asks for it every second for ever."""
+    hub, real = pair.hub, pair.hub.handle
+    hub.handle = lambda method, path, *more: (201, [], {'id': 1, 'x': 'x' * (9 << 20)}) \
+        if method == 'POST' and path.endswith('/reviews') else real(method, path, *more)
+    pair.server.post(f'{pair.at}/reviews', {'event': 'COMMENT', 'body': 'Once'}, status=200)
+    work = wait_until(lambda: (w := works(pair.server, 'review')) and w[0]['problem'] and w[0], 'the problem')
+    assert 'more than 8 MiB' in work['problem'] and work['tries'] == 1
+
+
 @needs_failpoints
 @pytest.mark.parametrize('kind', ['comment', 'review', 'line'])
 @pytest.mark.parametrize('point', ['upstream-asking', 'upstream-marked', 'upstream-answered'])
