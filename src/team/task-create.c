@@ -143,6 +143,9 @@ fill_parts(RowJob *job, const TaskMake *m, TaskParts *p, GError **error)
     p->squad = squad_row(job, s->squad != NULL ? s->squad : SQUAD_DEFAULT, s->owner, error);
     if (p->squad == NULL)
         return false;
+    if (strcmp(row_text(p->squad, "status"), "active") != 0)
+        return err_set(error, ERR_CONFLICT, "the squad '%s' takes no tasks: it is %s",
+                       row_text(p->squad, "name"), row_text(p->squad, "status"));
     g_autoptr(Json) usual = squad_config_over(m->repo_config, json_object_get(p->squad, "config"), error);
 
     p->policy = usual != NULL ? squad_config_over(usual, s->policy, error) : NULL;

@@ -80,6 +80,14 @@ def test_members_come_and_go(server):
     assert told == ['created', 'member added', 'member changed', 'member changed', 'member removed']
 
 
+def test_an_inactive_squad(server):
+    server.post(SQUADS, {'name': 'asleep', 'status': 'inactive'})
+    body = {'request': 'x', 'squad': 'asleep', 'policy': {'planner': 'person'}}
+    check_error(server, server.ask('POST', '/api/v1/tasks', body=body), 409)
+    patch(server, f'{SQUADS}/asleep', {'status': 'active'})
+    server.post('/api/v1/tasks', body)
+
+
 def test_a_removed_squad(server):
     squad = server.post(SQUADS, {'name': 'short'})
     assert [m['name'] for m in squad['members']] == USUAL
