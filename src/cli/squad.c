@@ -77,7 +77,7 @@ show(Cli *cli, Json *squad)
     };
 
     out_fields(cli_out(cli), fields, squad);
-    if (out_format(cli_out(cli)) == OUT_TEXT)
+    if (out_format(cli_out(cli)) == OUT_TEXT && json_is_array(json_object_get(squad, "members")))
         show_members(cli, json_object_get(squad, "members"));
     return EXIT_CODE_OK;
 }
@@ -106,6 +106,8 @@ run_roles(Cli *cli)
 
     if (code != EXIT_CODE_OK)
         return code;
+    if (!json_is_array(list))
+        return cli_fail(cli, EXIT_CODE_FAILED, "the server gave no list of roles");
     json_array_foreach(list, i, role)
     {
         g_autoptr(GString) names = g_string_new(NULL);
