@@ -286,7 +286,8 @@ run_demo(Cli *cli)
         code = make_squad(&d);
     for (size_t i = 0; i < G_N_ELEMENTS(tasks) && code == EXIT_CODE_OK; i++)
         code = run_task(&d, i);
-    out_json(d.out, results);
+    if (code == EXIT_CODE_OK)
+        out_json(d.out, results);
     if (code == EXIT_CODE_OK && all_merged(&d))
         out_text(d.out, OUT_PLAIN, "\nLook at it: coop pr ls -R %s --state all, coop pr diff -R %s 1\n",
                  d.repository, d.repository);

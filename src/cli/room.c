@@ -128,6 +128,8 @@ run_watch(Cli *cli)
         code = call_room(cli, remote, "GET", NULL, NULL, &room);
     if (code != EXIT_CODE_OK)
         return code;
+    if (text_of(room, "task_id")[0] == '\0')
+        return cli_fail(cli, EXIT_CODE_FAILED, "the server at %s gave no room", remote_address(remote));
     g_autofree char *path = g_strdup_printf("/api/v1/events?task=%s&kind=%s", text_of(room, "task_id"),
                                             kinds);
 

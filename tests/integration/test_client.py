@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import pathlib
 import re
 import signal
 import socket
@@ -15,6 +16,7 @@ from client import WHO, make_client
 from fake import Fake, answer
 from harness import IS_ROOT, WAIT_S, free_port, wait_until
 
+PLAN = str(pathlib.Path(__file__).parents[1] / 'data' / 'plan.yaml')
 UNKNOWN_KEY = 'e2b_' + '0' * 40
 HEALTH = {'status': 'ok', 'service': 'coop', 'version': '9', 'uptime_s': 90061, 'tiers': [], 'degraded': []}
 # Every command that talks to a server, with arguments that are right.
@@ -113,6 +115,14 @@ COMMANDS = {
     ('agent', 'show'): ['x'],
     ('agent', 'stop'): ['x'],
     ('agent', 'log'): ['x'],
+    ('demo',): [],
+    ('plan', 'show'): ['1'],
+    ('plan', 'set'): ['1', PLAN],
+    ('plan', 'edit'): ['1'],
+    ('plan', 'approve'): ['1'],
+    ('room', 'show'): ['1'],
+    ('room', 'post'): ['1', 'hello'],
+    ('room', 'watch'): ['1'],
     ('identity',): [],
     ('identity', 'ls'): [],
     ('identity', 'create'): ['one'],
@@ -145,7 +155,8 @@ READING = {('status',), ('events',), ('ps',), ('top',), ('logs',), ('sandbox', '
            ('pr', 'ls'), ('pr', 'show'), ('pr', 'diff'),
            ('pr', 'checks'), ('issue',), ('issue', 'ls'), ('issue', 'show'), ('github', 'work'), ('queue',), ('identity',),
            ('identity', 'ls'), ('agent',), ('agent', 'ls'), ('agent', 'show'), ('agent', 'log'), ('squad',), ('squad', 'ls'),
-           ('squad', 'show'), ('squad', 'roles'), ('task',), ('task', 'ls'), ('task', 'show'), ('task', 'log')}
+           ('squad', 'show'), ('squad', 'roles'), ('task',), ('task', 'ls'), ('task', 'show'), ('task', 'log'),
+           ('plan', 'show'), ('plan', 'edit'), ('room', 'show'), ('room', 'watch')}
 
 
 @pytest.fixture(params=WHO)
