@@ -22,6 +22,7 @@ on_ready(const char *address, const char *link, void *data)
         out_text(out, OUT_PLAIN,
                  "  sign in: %s\n           (works once, within ten minutes; 'coop link' prints another)\n",
                  link);
+    out_text(out, OUT_PLAIN, "  try it:  coop demo, in a second terminal (needs no key for a model)\n");
     if (cli_option(cli, "supervised") != NULL)
         out_raw(out, "ready\n"); /* for the supervisor, which reads our lines */
 }
