@@ -356,6 +356,9 @@ flow_start(Flow *flow)
     Team *team = flow->team;
 
     crew_listen(team->crew, on_agent_ended, flow);
+    /* Once more when a backup was restored. */
+    if (team->spec.checks != NULL)
+        checks_unlisten(team->spec.checks, on_suite, flow);
     if (team->spec.checks != NULL)
         checks_listen(team->spec.checks, on_suite, flow);
     flow_budget_listen(flow);
