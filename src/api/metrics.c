@@ -184,6 +184,8 @@ answer(ApiCall *call, const BoxUse *use)
         metrics_put_forge(out, call->api->forge);
     if (call->api->landings != NULL)
         metrics_put_landings(out, call->api->landings);
+    if (call->api->team != NULL)
+        metrics_put_team(out, call->api->team);
     http_response_header(call->request, "Cache-Control", "no-store");
     http_respond(call->request, 200, "text/plain; version=0.0.4; charset=utf-8", out->str, out->len);
     g_string_free(out, TRUE);

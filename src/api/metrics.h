@@ -4,6 +4,7 @@
 #include "box/host.h"
 #include "door/service.h"
 #include "forge/landing.h"
+#include "team/team.h"
 
 typedef enum MetricType { METRIC_GAUGE, METRIC_COUNTER } MetricType;
 
@@ -24,3 +25,7 @@ void metrics_put_door(GString *out, DoorService *door);
 
 void metrics_put_forge(GString *out, Forge *forge);
 void metrics_put_landings(GString *out, Landings *landings);
+
+/* ---- metrics-team.c ---- */
+
+void metrics_put_team(GString *out, Team *team);

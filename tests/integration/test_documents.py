@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The guides say what happens."""
+import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -41,3 +43,12 @@ def test_installation_check(server):
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == ['✓ Sandbox service healthy', '✓ Coder service healthy', '✓ Sandbox created',
                                         '✓ Code executed successfully', '✓ Tests passed', '🎉 All tests passed!']
+
+
+def test_dashboard(server):
+    """It asks for nothing that is not measured."""
+    panels = json.loads((ROOT / 'docs' / 'grafana.json').read_text())['panels']
+    asked = {name for panel in panels for target in panel.get('targets', [])
+             for name in re.findall(r'coop_[a-z_]+', target['expr'])}
+    measured = set(re.findall(r'^coop_[a-z_]+', server.ask('GET', '/metrics').body.decode(), re.M))
+    assert asked and not asked - measured
