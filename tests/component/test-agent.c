@@ -204,7 +204,7 @@ test_limits(void)
     static const struct {
         const ScriptStep *answer;
         const char *role, *want;
-        guint calls; /* of the model; 0: any number */
+        guint calls; /* of the model; 0: as many as the time allows */
         int turns, seconds;
     } cases[] = {
         {talks, "coder", "done/-/It is finished.", 3, 10, 60},
@@ -213,8 +213,8 @@ test_limits(void)
         {unknown, "coder", "failed/malformed_calls/*", 6, 10, 60},
         {broken, "coder", "failed/malformed_calls/*", 6, 10, 60},
         {works, "coder", "failed/turns/*", 4, 4, 60},
-        {waits, "coder", "failed/time/*", 1, 10, 1},
-        {silent, "coder", "failed/time/*", 1, 10, 1},
+        {waits, "coder", "failed/time/*", 0, 10, 1},
+        {silent, "coder", "failed/time/*", 0, 10, 1},
     };
 
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
@@ -231,7 +231,8 @@ test_limits(void)
         g_test_message("%s", got);
         g_assert_true(g_pattern_match_simple(cases[i].want, got));
         g_assert_cmpint(code, ==, got[0] == 'd' ? 0 : 1);
-        g_assert_cmpuint(script_accepts(w.model), ==, cases[i].calls);
+        if (cases[i].calls > 0)
+            g_assert_cmpuint(script_accepts(w.model), ==, cases[i].calls);
         agent_world_clear(&w);
     }
 }
