@@ -41,7 +41,7 @@ def judge(wire, task, row):
     return {'name': task['name'], 'state': row['state'], 'problem': row.get('problem'), 'opened': bool(pull),
             'reviewed': any(r['state'] == 'APPROVED' for r in reviews), 'merged': row['state'] == 'done',
             'right': row['state'] == 'done' and is_right(wire, task),
-            'seconds': (row['ended_us'] - row['started_us']) / 1e6 if row.get('ended_us') else None}
+            'seconds': team.seconds(row, 'started_at', 'ended_at')}
 
 
 def run(bench):

@@ -4,6 +4,7 @@
 The script answers at once, so what is left is Coop's own time and that of the tests it runs; the same tests run on
 the host are the peer.
 """
+import os
 import pathlib
 import signal
 import subprocess
@@ -48,12 +49,13 @@ def factorial(wire, task):
         row = wire.call('GET', f'/api/v1/tasks/{row["id"]}')
         if row['state'] != 'done':
             raise RuntimeError(row)
-        spawn += [(a['first_call_us'] - a['started_us']) / 1e3 for a in row['agents'] if a['first_call_us']]
+        agents = wire.call('GET', f'/api/v1/agents?task={row["id"]}')['agents']
+        spawn += [team.seconds(a, 'created_at', 'first_call_at') * 1e3 for a in agents if a['first_call_at']]
     return whole, spawn
 
 
 def agents_of(wire):
-    return [a for a in wire.call('GET', '/api/v1/agents')['items'] if a['state'] == 'asking']
+    return [a for a in wire.call('GET', '/api/v1/agents')['agents'] if a['state'] == 'asking']
 
 
 def memory_mib(server, agents):
@@ -71,10 +73,9 @@ def memory_mib(server, agents):
 def run(bench):
     task = team.load(['factorial'])[0]
     lib.go_first()
-    with boxes.serving(bench, team__tasks_at_once=UNDER_WAY) as server:
+    with boxes.serving(bench, team__concurrent_tasks=UNDER_WAY) as server:
         wire = server.wire()
-        text = team.script([task]).replace('conversations:\n', 'conversations:\n', 1)
-        brain = team.yaml.safe_load(text)
+        brain = team.yaml.safe_load(team.script([task]))
         wait = {'name': 'wait', 'request': WAITS, 'solutions': {'wait': []}}
         brain['conversations'] = [ASKS, *(c for c in team.conversations(wait) if c['turns']), *brain['conversations']]
         wire.call('PUT', f'/api/v1/providers/{team.PROVIDER}',
@@ -100,7 +101,6 @@ def run(bench):
 
 def restart_s(server, wire, rows):
     """Seconds from a killed server to one in which every task can be answered again."""
-    import os
     os.kill(server.server, signal.SIGKILL)
     began = time.perf_counter()
     wire.close()
@@ -111,7 +111,7 @@ def restart_s(server, wire, rows):
         except OSError:
             return False
         try:
-            return sum(a['state'] == 'asking' for a in fresh.call('GET', '/api/v1/agents?limit=100')['items']) >= len(rows)
+            return len(agents_of(fresh)) >= len(rows)
         except (OSError, RuntimeError):
             return False
         finally:

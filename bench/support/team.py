@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the benchmarks of the team share: tasks with known answers, and a script that answers them."""
 import base64
+import datetime
 import json
 import pathlib
 import re
@@ -54,16 +55,16 @@ def conversations(task):
     for name, tries in steps_of(task).items():
         goal = f'^# Goal\\nDo {name} of {task["name"]}\\n' if name != 'resolve' else 'Bring them together'
         if name == 'resolve':
-            made.append({'role': 'coder*', 'asked': f'(?s){goal}.*{asked}', 'match': 'git fetch origin (\\S+?)`', 'turns': [
+            made.append({'role': 'coder*', 'asked': goal, 'match': 'git fetch origin (\\S+?)`', 'turns': [
                 {'tools': [tool('shell', command='git fetch -q origin {{match.1}} && git merge -q FETCH_HEAD; git status')]}]})
-            made.append({'role': 'coder*', 'asked': f'(?s){goal}.*{asked}', 'turn': 2, 'turns': turns_of(tries, name)})
+            made.append({'role': 'coder*', 'asked': goal, 'turn': 2, 'turns': turns_of(tries, name)})
         else:
             made.append({'role': 'coder*', 'asked': goal, 'turns': turns_of(tries, name)})
     return made
 
 
 def script(tasks):
-    """The whole brain.  A conflict names the branch, not the task, so a resolver is known by its task's text."""
+    """The whole brain.  A conflict names the branch, not the task, so only one task may have one."""
     everyone = [{'role': 'council*', 'system': '^You judge', 'turns': [{'text': '{"ranking": ["A", "B"], "why": "smaller"}'}]}]
     resolvers, others = [], []
     for task in tasks:
@@ -99,6 +100,14 @@ def start(wire, request, squad='bench', repository=None, **more):
     if repository:
         body['repository'] = f'coop/{repository}'
     return wire.call('POST', '/api/v1/tasks', body)
+
+
+def seconds(row, since, until):
+    """Between two times of a row; None: one of them has not come."""
+    if not row.get(since) or not row.get(until):
+        return None
+    began, ended = (datetime.datetime.fromisoformat(row[name]) for name in (since, until))
+    return (ended - began).total_seconds()
 
 
 ENDED = ('done', 'failed', 'cancelled', 'blocked')
