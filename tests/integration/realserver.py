@@ -9,7 +9,7 @@ import shutil
 import tempfile
 
 from builds import Builder
-from test_templates_real import build, cache_folder
+from test_templates_real import alone, build, cache_folder
 from userserver import UserServer, need_user
 
 
@@ -26,10 +26,11 @@ def make_store(program, templates):
     server = builder.server(store=cache_folder(builder), env={'GOPROXY': os.environ['GOPROXY']} if 'GOPROXY' in os.environ else {})
     server.env['PATH'] = os.environ['PATH']
     try:
-        server.start()
-        for name in templates:
-            build(server, name)
-        server.finish()
+        with alone(builder):
+            server.start()
+            for name in templates:
+                build(server, name)
+            server.finish()
         return cache_folder(builder)
     finally:
         builder.remove()

@@ -5,6 +5,7 @@ They are kept in a folder that outlives the run (COOP_TEST_CACHE, or coop-templa
 the user who builds), so only the first run, and one after a change of a recipe, takes its minute.
 """
 import contextlib
+import fcntl
 import os
 import pathlib
 import pwd
@@ -31,6 +32,14 @@ def cache_folder(builder):
     return path
 
 
+@contextlib.contextmanager
+def alone(builder):
+    """Several tests share the folder, and an empty one is filled by one of them at a time."""
+    with open(f'{cache_folder(builder)}.lock', 'w') as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 @pytest.fixture(scope='module')
 def builder(program):
     made = Builder(program, pathlib.Path(tempfile.mkdtemp(prefix='coop-')))
@@ -43,8 +52,9 @@ def server(builder):
     one = builder.server(store=cache_folder(builder), env={'GOPROXY': os.environ['GOPROXY']}
                          if 'GOPROXY' in os.environ else {})
     one.env['PATH'] = os.environ['PATH']
-    yield one.start()
-    one.finish()
+    with alone(builder):
+        yield one.start()
+        one.finish()
 
 
 def build(server, name):
