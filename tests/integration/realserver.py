@@ -28,9 +28,11 @@ def make_store(program, templates):
     try:
         with alone(builder):
             server.start()
-            for name in templates:
-                build(server, name)
-            server.finish()
+            try:
+                for name in templates:
+                    build(server, name)
+            finally:
+                server.finish()
         return cache_folder(builder)
     finally:
         builder.remove()
