@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What agents in boxes ask of the server, through the door.  Who asks is the box; nothing in a request says
  * it. */
+#include "api/repos.h"
 #include "api/routes.h"
 #include "api/team-call.h"
 #include "http/url.h"
@@ -22,19 +23,6 @@ crew_of(ApiCall *call)
     return NULL;
 }
 
-/* As it is: a brief's names are those of the protocol. */
-static void
-on_answer(Json *value, const GError *error, void *data)
-{
-    ApiCall *call = data;
-
-    if (error != NULL)
-        call_respond_error(call, error);
-    else
-        call_respond_json(call, 200, json_incref(value));
-    http_request_unref(call->request);
-}
-
 static void
 get_brief(ApiCall *call)
 {
@@ -43,7 +31,7 @@ get_brief(ApiCall *call)
     if (crew == NULL)
         return;
     http_request_ref(call->request);
-    crew_brief(crew, call->caller.box_id, on_answer, call);
+    crew_brief(crew, call->caller.box_id, call_on_json, call);
 }
 
 typedef void (*CrewPost)(Crew *crew, const char *box_id, Json *body, TeamJsonFunc done, void *data);
@@ -57,7 +45,7 @@ on_body(ApiCall *call, Json *body, void *data)
     if (crew == NULL)
         return;
     http_request_ref(call->request);
-    (*post)(crew, call->caller.box_id, body, on_answer, call);
+    (*post)(crew, call->caller.box_id, body, call_on_json, call);
 }
 
 static void
@@ -108,7 +96,7 @@ get_answer(ApiCall *call)
         return;
     }
     http_request_ref(call->request);
-    crew_answer(crew, call->caller.box_id, call_param(call, "question"), (guint)wait_ms, on_answer, call);
+    crew_answer(crew, call->caller.box_id, call_param(call, "question"), (guint)wait_ms, call_on_json, call);
 }
 
 const ApiRoute agent_face_routes[] = {

@@ -11,7 +11,7 @@
 #include "forge/row.h"
 #include "http/url.h"
 
-/* Sorted by kind; a test holds the order, and that every kind exists. */
+/* Names that were promised; every other kind is its own, with "_" for the dot. */
 static const struct {
     const char *kind, *name;
 } squad_names[] = {

@@ -62,7 +62,6 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Team, team_free)
 
 typedef struct TeamStats {
     guint tasks_queued, tasks_running, tasks_blocked;
-    guint agents;
     guint64 completed, failed, cancelled; /* since the start */
 } TeamStats;
 void team_stats(Team *team, TeamStats *ret_stats);

@@ -61,7 +61,7 @@ static const struct {
      "\"issue_severity\": \"LOW\", \"line_number\": 1, \"test_id\": \"B404\", \"issue_text\": \"x\"}]}",
      "a.py:2 error B602; a.py:1 note B404"},
     {"eslint",
-     "[{\"filePath\": \"/home/agent/work/web/c.js\", \"messages\": [{\"ruleId\": \"security/detect-eval\", "
+     "[{\"filePath\": \"/tree/of/a/box/web/c.js\", \"messages\": [{\"ruleId\": \"security/detect-eval\", "
      "\"severity\": 1, \"line\": 1, \"message\": \"m\"}, {\"ruleId\": null, \"severity\": 2, \"line\": 3, "
      "\"message\": \"does not parse\"}]}, {\"filePath\": \"/etc/other.js\", \"messages\": [{\"severity\": "
      "2}]}]",

@@ -45,7 +45,7 @@ CREATE TABLE squad_members (
 -- number is the short name, which branches carry.  policy is the squad's config with what the request
 -- says, as it was when the task was made.  state: see team/task.h.  wake_us: nothing is tried before
 -- that.  ending: {state, reason, actor} while it is being stopped.  reply: whom to tell about progress (a
--- chat's address), sealed.
+-- chat's address).
 CREATE TABLE tasks (
     id TEXT NOT NULL PRIMARY KEY,
     number BIGINT NOT NULL UNIQUE,
