@@ -16,9 +16,14 @@ from support import boxes, team
 
 ROUNDS = 5
 LIMIT_S, SPAWN_MS, MEMORY_MIB, AT_ONCE, UNDER_WAY, RESTART_S = 5, 300, 30, 20, 50, 2
-WAITS = 'Wait for a person before you do anything.'
+WAITS, WORKS = 'Wait for a person before you do anything.', 'Count slowly, and say each number.'
+TURNS = 400
 ASKS = {'role': 'coder*', 'asked': 'Do wait', 'turns': [{'tools': [team.tool('ask', question='May I?')]},
                                                        {'tools': [team.tool('done', outcome='done', summary='x')]}]}
+
+# Each command is another: the same one again and again would be taken for a loop.
+COUNTS = {'role': 'coder*', 'asked': 'Do count', 'turns': [{'tools': [team.tool('shell', command=f'sleep 0.5; echo {n}')]}
+                                                         for n in range(TURNS)]}
 
 
 def wait_ended(wire, rows, seconds=300):
@@ -76,8 +81,10 @@ def run(bench):
     with boxes.serving(bench, team__concurrent_tasks=UNDER_WAY) as server:
         wire = server.wire()
         brain = team.yaml.safe_load(team.script([task]))
-        wait = {'name': 'wait', 'request': WAITS, 'solutions': {'wait': []}}
-        brain['conversations'] = [ASKS, *(c for c in team.conversations(wait) if c['turns']), *brain['conversations']]
+        idle = [{'name': 'wait', 'request': WAITS, 'solutions': {'wait': []}},
+                {'name': 'count', 'request': WORKS, 'solutions': {'count': []}}]
+        planned = [c for task_of in idle for c in team.conversations(task_of) if c['turns']]
+        brain['conversations'] = [ASKS, COUNTS, *planned, *brain['conversations']]
         wire.call('PUT', f'/api/v1/providers/{team.PROVIDER}',
                   {'kind': 'script', 'script': team.yaml.safe_dump(brain), 'models': ['bench-*']})
         team.add_squad(wire)
@@ -86,9 +93,10 @@ def run(bench):
         rows = [team.start(wire, WAITS, repository='waits') for _ in range(AT_ONCE)]
         boxes.wait_until('agents at once', lambda: len(agents_of(wire)) >= AT_ONCE, 120, 0.05)
         memory = memory_mib(server, agents_of(wire))
-        rows += [team.start(wire, WAITS, repository='waits') for _ in range(UNDER_WAY - AT_ONCE)]
-        boxes.wait_until('tasks under way', lambda: len(agents_of(wire)) >= UNDER_WAY, 300, 0.05)
-        restart = restart_s(server, wire, rows)
+        for row in rows:
+            wire.call('POST', f'/api/v1/tasks/{row["id"]}/stop', {})
+        wait_ended(wire, rows)
+        restart = restart_s(server, wire)
         wire.close()
     values = {'task_s': lib.summary(whole), 'spawn_ms': lib.summary(spawn), 'host_tests_ms': host_tests(task),
               'agent_mib': memory, 'restart_s': restart}
@@ -99,25 +107,44 @@ def run(bench):
     return values
 
 
-def restart_s(server, wire, rows):
-    """Seconds from a killed server to one in which every task can be answered again."""
+def steps_since(wire, seq):
+    """The tasks whose agents have told a step after this event."""
+    found = set()
+    while True:
+        page = wire.call('GET', f'/api/v1/events?after={seq}&kind=tool.used&limit=500')['events']
+        found |= {event['task_id'] for event in page}
+        if not page:
+            return found
+        seq = page[-1]['seq']
+
+
+def last_seq(wire):
+    return wire.call('GET', '/api/v1/events?limit=1')['seq']
+
+
+def restart_s(server, wire):
+    """Seconds from a killed server until each task under way has told its next step."""
+    began_at = last_seq(wire)
+    rows = {team.start(wire, WORKS, repository='waits')['id'] for _ in range(UNDER_WAY)}
+    boxes.wait_until('tasks under way', lambda: rows <= steps_since(wire, began_at), 300, 0.1)
+    killed_at = last_seq(wire)
     os.kill(server.server, signal.SIGKILL)
     began = time.perf_counter()
     wire.close()
 
-    def back():
+    def go_on():
         try:
             fresh = server.wire()
         except OSError:
             return False
         try:
-            return len(agents_of(fresh)) >= len(rows)
+            return rows <= steps_since(fresh, killed_at)
         except (OSError, RuntimeError):
             return False
         finally:
             fresh.close()
 
-    boxes.wait_until('tasks after the restart', back, 60, 0.02)
+    boxes.wait_until('the next step of each task', go_on, 60, 0.02)
     took = time.perf_counter() - began
     server.server = server.pid_of('serve')
     return took

@@ -20,7 +20,9 @@ enum {
     EVENTS_TEXT_MAX = 4096, /* bytes of a thought or a word */
     EVENTS_ARGUMENTS_MAX = 300,
     EVENTS_OUTPUT_MAX = 1000, /* the last bytes of a tool's */
-    EVENTS_AWAY_MS = 5000,    /* after a failure nothing is tried that long; doubled */
+    /* After a failure nothing is tried that long; doubled.  A server is back within a second of a
+     * crash, and who watches then wants to see at once that the work goes on. */
+    EVENTS_AWAY_MS = 250,
     EVENTS_AWAY_MAX_MS = 60 * 1000,
     EVENTS_FULL_MS = 1000, /* the same after too much at once */
     EVENTS_LAST_TRIES = 3,
