@@ -119,16 +119,18 @@ typedef struct Bound {
     guint64 most, used, more;
     const char *unit;
     bool is_rate; /* comes free again by itself */
+    const char *name;
 } Bound;
 
 static bool
-check_bounds(const char *scope, const Bound *bounds, guint n, GError **error)
+check_bounds(const char *scope, const Bound *bounds, guint n, BudgetNews *ret_news, GError **error)
 {
     for (guint i = 0; i < n; i++) {
         const Bound *b = &bounds[i];
 
         if (b->most == 0 || (b->used <= b->most && b->more <= b->most - b->used))
             continue;
+        *ret_news = (BudgetNews){.refused = scope, .bound = b->name, .most = b->most};
         return err_set(error, b->is_rate ? ERR_UNAVAILABLE : ERR_LIMIT,
                        "the budget of %s is %" G_GUINT64_FORMAT " %s, of which %" G_GUINT64_FORMAT
                        " are used or held; this call may take %" G_GUINT64_FORMAT,
@@ -140,26 +142,27 @@ check_bounds(const char *scope, const Bound *bounds, guint n, GError **error)
 static Bound
 bound_of_rate(Scope *s)
 {
-    return (Bound){s->bounds.calls_per_min, window_sum(&s->minute_calls, MINUTE_S), 1, "calls a minute",
-                   true};
+    return (Bound){s->bounds.calls_per_min, window_sum(&s->minute_calls, MINUTE_S), 1, "calls a minute", true,
+                   "calls_per_min"};
 }
 
 static bool
-check_scope(const char *name, Scope *s, guint64 tokens, guint64 microusd, GError **error)
+check_scope(const char *name, Scope *s, guint64 tokens, guint64 microusd, BudgetNews *ret_news,
+            GError **error)
 {
     const BudgetBounds *b = &s->bounds;
     const Bound bounds[] = {
-        {b->calls, s->spent.calls + s->held.calls, 1, "calls", false},
-        {b->tokens, s->spent.tokens + s->held.tokens, tokens, "tokens", false},
-        {b->microusd, s->spent.microusd + s->held.microusd, microusd, "micro-dollars", false},
+        {b->calls, s->spent.calls + s->held.calls, 1, "calls", false, "calls"},
+        {b->tokens, s->spent.tokens + s->held.tokens, tokens, "tokens", false, "tokens"},
+        {b->microusd, s->spent.microusd + s->held.microusd, microusd, "micro-dollars", false, "microusd"},
         bound_of_rate(s),
         {b->tokens_per_min, window_sum(&s->minute_tokens, MINUTE_S) + s->held.tokens, tokens,
-         "tokens a minute", true},
+         "tokens a minute", true, "tokens_per_min"},
         {b->microusd_per_hour, window_sum(&s->hour_microusd, HOUR_S) + s->held.microusd, microusd,
-         "micro-dollars an hour", true},
+         "micro-dollars an hour", true, "microusd_per_hour"},
     };
 
-    return check_bounds(name, bounds, G_N_ELEMENTS(bounds), error);
+    return check_bounds(name, bounds, G_N_ELEMENTS(bounds), ret_news, error);
 }
 
 static bool
@@ -182,15 +185,15 @@ passes_warning(Scope *s)
 
 BudgetHold *
 budgets_hold(Budgets *budgets, const char *const *scopes, guint64 tokens, guint64 microusd,
-             const char **ret_warned, GError **error)
+             BudgetNews *ret_news, GError **error)
 {
     BudgetHold *hold;
 
-    *ret_warned = NULL;
+    *ret_news = (BudgetNews){0};
     for (const char *const *name = scopes; *name != NULL; name++) {
         Scope *s = g_hash_table_lookup(budgets->scopes, *name);
 
-        if (s != NULL && !check_scope(*name, s, tokens, microusd, error))
+        if (s != NULL && !check_scope(*name, s, tokens, microusd, ret_news, error))
             return NULL;
     }
     hold = g_new0(BudgetHold, 1);
@@ -206,8 +209,8 @@ budgets_hold(Budgets *budgets, const char *const *scopes, guint64 tokens, guint6
         s->held.microusd += microusd;
         s->held.calls++;
         window_add(&s->minute_calls, MINUTE_S, 1);
-        if (*ret_warned == NULL && passes_warning(s))
-            *ret_warned = *name;
+        if (ret_news->warned == NULL && passes_warning(s))
+            ret_news->warned = *name;
     }
     return hold;
 }
@@ -227,13 +230,15 @@ budgets_in_money(Budgets *budgets, const char *const *scopes)
 bool
 budgets_count_call(Budgets *budgets, const char *const *scopes, GError **error)
 {
+    BudgetNews news;
+
     for (const char *const *name = scopes; *name != NULL; name++) {
         Scope *s = g_hash_table_lookup(budgets->scopes, *name);
 
         if (s == NULL)
             continue;
         const Bound bound = bound_of_rate(s);
-        if (!check_bounds(*name, &bound, 1, error))
+        if (!check_bounds(*name, &bound, 1, &news, error))
             return false;
     }
     for (const char *const *name = scopes; *name != NULL; name++) {

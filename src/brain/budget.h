@@ -32,11 +32,17 @@ void budgets_set(Budgets *budgets, const char *scope, const BudgetBounds *bounds
 void budgets_forget(Budgets *budgets, const char *scope);
 
 typedef struct BudgetHold BudgetHold;
+/* What else is to be told; scopes are of those that were handed in. */
+typedef struct BudgetNews {
+    const char *warned;  /* has passed 80 % for the first time; NULL: none */
+    const char *refused; /* NULL: none */
+    const char *bound;   /* of the one that refused: a name of BudgetBounds */
+    guint64 most;        /* what that bound is */
+} BudgetNews;
 /* NULL with ERR_LIMIT, or ERR_UNAVAILABLE for a rate, which comes free again: the message names
- * the scope, the bound and the figure.  `*ret_warned` is one of `scopes` that has passed 80 % for
- * the first time, else NULL. */
+ * the scope, the bound and the figure. */
 BudgetHold *budgets_hold(Budgets *budgets, const char *const *scopes, guint64 tokens, guint64 microusd,
-                         const char **ret_warned, GError **error);
+                         BudgetNews *ret_news, GError **error);
 /* One of `scopes` whose bounds are in money; NULL: none. */
 const char *budgets_in_money(Budgets *budgets, const char *const *scopes);
 /* A call that nobody pays for, which counts for the calls a minute alone; ERR_UNAVAILABLE. */

@@ -77,20 +77,20 @@ static bool
 hold_scopes(Exchange *x, const char *const *scopes)
 {
     Usage most = {.input_tokens = x->ask->bytes / USAGE_BYTES_PER_TOKEN, .output_tokens = x->ask->max_output};
-    const char *warned = NULL;
+    BudgetNews news;
     g_autoptr(GError) error = NULL;
     bool known;
     guint64 microusd = exchange_cost(x, &most, &known);
 
     if (!pass_price(x, scopes, known))
         return false;
-    x->hold = budgets_hold(x->gate->budgets, scopes, most.input_tokens + most.output_tokens, microusd,
-                           &warned, &error);
-    if (warned != NULL)
-        exchange_tell_budget(x, "budget.warned", warned, NULL);
+    x->hold = budgets_hold(x->gate->budgets, scopes, most.input_tokens + most.output_tokens, microusd, &news,
+                           &error);
+    if (news.warned != NULL)
+        exchange_tell_warned(x, news.warned);
     if (x->hold != NULL)
         return true;
-    exchange_tell_budget(x, "budget.exceeded", NULL, error->message);
+    exchange_tell_exceeded(x, &news, error->message);
     exchange_refuse(x, err_kind(error) == ERR_LIMIT ? FAULT_BUDGET : FAULT_RATE, "%s", error->message);
     return false;
 }

@@ -151,11 +151,22 @@ exchange_tell_auth(Exchange *x, int status)
 }
 
 void
-exchange_tell_budget(Exchange *x, const char *kind, const char *scope, const char *message)
+exchange_tell_warned(Exchange *x, const char *scope)
 {
-    Json *fact = new_fact(x, kind);
+    Json *fact = new_fact(x, "budget.warned");
 
     set_string(fact, "scope", scope);
+    tell(x, fact);
+}
+
+void
+exchange_tell_exceeded(Exchange *x, const BudgetNews *news, const char *message)
+{
+    Json *fact = new_fact(x, "budget.exceeded");
+
+    set_string(fact, "scope", news->refused);
+    set_string(fact, "bound", news->bound);
+    set_number(fact, "most", news->most);
     set_string(fact, "message", message);
     tell(x, fact);
 }

@@ -183,7 +183,8 @@ void answer_clear(Answer *answer);
 /* Settles the budget and tells the fact; once. */
 void exchange_account(Exchange *x);
 void exchange_tell_auth(Exchange *x, int status);
-void exchange_tell_budget(Exchange *x, const char *kind, const char *scope, const char *message);
+void exchange_tell_warned(Exchange *x, const char *scope);
+void exchange_tell_exceeded(Exchange *x, const BudgetNews *news, const char *message);
 void exchange_tell_loop(Exchange *x, guint repeats);
 guint64 exchange_cost(Exchange *x, const Usage *usage, bool *ret_known);
 

@@ -31,6 +31,40 @@ make_mind(Server *s)
     return s->mind != NULL ? serve_mind_face(s->mind) : (Mind){0};
 }
 
+/* ---- what tasks may spend ---- */
+
+static const char purse_actor[] = "coop";
+
+static bool
+purse_is_bound(void *ctx, const char *task_id)
+{
+    g_autofree char *scope = g_strconcat("task:", task_id, NULL);
+
+    return g_strcmp0(door_models_budget_actor(ctx, scope), purse_actor) == 0;
+}
+
+static void
+purse_bind(void *ctx, const char *task_id, Json *bounds, DbDone done, void *data)
+{
+    g_autofree char *scope = g_strconcat("task:", task_id, NULL);
+    const char *by = door_models_budget_actor(ctx, scope);
+
+    if (by != NULL ? strcmp(by, purse_actor) != 0 : bounds == NULL)
+        done(data, NULL);
+    else if (bounds != NULL)
+        door_models_put_budget(ctx, scope, bounds, purse_actor, done, data);
+    else
+        door_models_remove_budget(ctx, scope, done, data);
+}
+
+static Purse
+make_purse(Server *s)
+{
+    DoorService *door = s->boxes != NULL ? boxes_door(s->boxes) : NULL;
+
+    return door != NULL ? (Purse){purse_bind, purse_is_bound, door_service_models(door)} : (Purse){0};
+}
+
 static void
 make_team(Server *s)
 {
@@ -52,6 +86,7 @@ make_team(Server *s)
                                    .checks = s->checks,
                                    .landings = s->landings,
                                    .mind = make_mind(s),
+                                   .purse = make_purse(s),
                                    .home = s->config->home,
                                    .address = s->address,
                                    .agents_dir = agents,

@@ -218,6 +218,14 @@ door_models_remove_budget(DoorModels *m, const char *scope, DbDone done, void *d
     door_change(&removing, &change);
 }
 
+const char *
+door_models_budget_actor(const DoorModels *m, const char *scope)
+{
+    guint i = find_budget(m, scope);
+
+    return i < m->budgets->len ? ((const StoredBudget *)m->budgets->pdata[i])->actor : NULL;
+}
+
 Json *
 door_models_budgets(const DoorModels *m)
 {

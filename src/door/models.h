@@ -49,6 +49,8 @@ void door_models_remove_provider(DoorModels *models, const char *name, DbDone do
 void door_models_put_budget(DoorModels *models, const char *scope, Json *bounds, const char *actor,
                             DbDone done, void *data);
 void door_models_remove_budget(DoorModels *models, const char *scope, DbDone done, void *data);
+/* Who has set it, borrowed; NULL: there is none. */
+const char *door_models_budget_actor(const DoorModels *models, const char *scope);
 
 /* What can be said without the door. */
 bool door_models_check_provider(const DoorModels *models, const DoorProviderSpec *spec, GError **error);

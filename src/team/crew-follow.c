@@ -46,6 +46,16 @@ note_call(Crew *crew, const Event *event)
 }
 
 static void
+break_loop(Crew *crew, const Event *event)
+{
+    g_autoptr(Json) whole = json_decode(event->json, event->json_len, NULL);
+    Shift *s = event->box_id != NULL ? g_hash_table_lookup(crew->by_box, event->box_id) : NULL;
+
+    if (s != NULL)
+        shift_loops(s, (guint)CLAMP(row_int(json_object_get(whole, "data"), "repeats"), 1, G_MAXINT));
+}
+
+static void
 on_events(void *data)
 {
     Crew *crew = data;
@@ -57,6 +67,8 @@ on_events(void *data)
 
         if (strcmp(event->kind, "model.called") == 0)
             note_call(crew, event);
+        else if (strcmp(event->kind, "loop.broken") == 0)
+            break_loop(crew, event);
         else if (event->execution_id != NULL)
             crew_answered(crew, event->execution_id);
     }
@@ -76,7 +88,7 @@ on_again(LoopTimer *timer)
 void
 crew_follow(Crew *crew)
 {
-    static const char *const kinds[] = {"model.called", "human.answered", NULL};
+    static const char *const kinds[] = {"model.called", "loop.broken", "human.answered", NULL};
     const EventFilter filter = {.kinds = kinds};
 
     crew->follow_timer.expired = on_again;

@@ -103,8 +103,9 @@ struct Shift {
     guint asking;
     bool called; /* a model */
     bool timed_out;
-    RunEnd end;  /* of the program */
-    double says; /* how many events it may tell at once, at `said_us` */
+    guint repeats; /* of one question to a model, which the door broke off; 0: none */
+    RunEnd end;    /* of the program */
+    double says;   /* how many events it may tell at once, at `said_us` */
     gint64 said_us;
 
     char *state, *problem; /* what it will end as */
@@ -231,6 +232,8 @@ void shift_watch(Shift *s, Run *run);
 void shift_work_timer(Shift *s);
 /* A question was asked, or answered. */
 void shift_asks(Shift *s, bool asks);
+/* The door refuses what it asks, because it goes round in circles. */
+void shift_loops(Shift *s, guint repeats);
 
 /* ---- crew-watch.c ---- */
 

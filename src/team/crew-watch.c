@@ -126,7 +126,11 @@ judge(Shift *s)
     g_autofree char *message = run_end_dup_message(&s->end);
     const char *outcome = row_text(s->report, "outcome");
 
-    if (s->timed_out || s->end.reason == RUN_TIMEOUT)
+    if (s->repeats > 0)
+        set_end(
+            s, "failed",
+            g_strdup_printf("it asked its model the same for the %uth time, and was stopped", s->repeats));
+    else if (s->timed_out || s->end.reason == RUN_TIMEOUT)
         set_end(s, "failed", g_strdup_printf("it did not end within %u s", shift_seconds(s)));
     else if (s->end.reason != RUN_EXIT)
         set_end(s, s->end.reason == RUN_NOT_STARTED ? "failed" : "lost",

@@ -247,6 +247,16 @@ shift_asks(Shift *s, bool asks)
         shift_timer(s, shift_seconds(s) * MS_PER_S);
 }
 
+/* Not every program ends by itself then. */
+void
+shift_loops(Shift *s, guint repeats)
+{
+    if (s->phase != SHIFT_WORKING || s->timed_out || s->repeats > 0)
+        return;
+    s->repeats = MAX(repeats, 1);
+    shift_work_timer(s);
+}
+
 void
 shift_work_timer(Shift *s)
 {

@@ -259,6 +259,16 @@ static const struct {
     {"landing", decide_landing},     {"blocked", decide_blocked},
 };
 
+/* Before anything is asked of a model, and when it was raised. */
+static bool
+wants_binding(const FlowView *v, const Json *task)
+{
+    g_autofree char *bounds = flow_bounds(task);
+
+    return bounds != NULL && g_strcmp0(v->bound, "") != 0 && g_strcmp0(v->bound, bounds) != 0 &&
+           !flow_is(task, "state", "queued") && !flow_is(task, "state", "blocked");
+}
+
 FlowChoice
 flow_decide(const FlowView *v)
 {
@@ -270,6 +280,8 @@ flow_decide(const FlowView *v)
         return (FlowChoice){.what = FLOW_STOP};
     if (row_int(task, "wake_us") > v->now_us)
         return (FlowChoice){.what = FLOW_REST, .wake_us = row_int(task, "wake_us")};
+    if (wants_binding(v, task))
+        return (FlowChoice){.what = FLOW_BIND};
     for (size_t i = 0; i < G_N_ELEMENTS(states); i++) {
         if (flow_is(task, "state", states[i].state))
             return states[i].decide(v, task);

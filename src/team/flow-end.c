@@ -197,10 +197,16 @@ end(FlowTask *t, const char *state)
 /* ---- done ---- */
 
 static void
+end_done(FlowTask *t)
+{
+    end(t, "done");
+}
+
+static void
 finished(FlowTask *t)
 {
     FAILPOINT("flow-done");
-    end(t, "done");
+    flow_unbind(t, end_done);
 }
 
 static void
@@ -218,10 +224,16 @@ flow_do_finish(FlowTask *t, const FlowChoice *choice)
 /* ---- stopped ---- */
 
 static void
+end_stopped(FlowTask *t)
+{
+    end(t, row_text(json_object_get(flow_row(t), "ending"), "state"));
+}
+
+static void
 stopped(FlowTask *t)
 {
     FAILPOINT("flow-stop");
-    end(t, row_text(json_object_get(flow_row(t), "ending"), "state"));
+    flow_unbind(t, end_stopped);
 }
 
 static void
@@ -295,6 +307,20 @@ flow_do_stop(FlowTask *t, const FlowChoice *choice)
 
 /* ---- asked for ---- */
 
+bool
+flow_ending(DbTx *tx, const char *task_id, const char *state, const char *reason, const char *actor,
+            GError **error)
+{
+    g_autoptr(Json) value = json_pack("{s:s, s:s?, s:s}", "state", state, "reason", reason, "actor", actor);
+    g_autofree char *text = json_encode(value);
+
+    return db_exec(
+        tx,
+        "UPDATE tasks SET ending = ?, wake_us = 0 WHERE id = ? AND ending IS NULL AND state NOT IN "
+        "('done', 'failed', 'cancelled')",
+        DB_ARGS(db_text(text), db_text(task_id)), error);
+}
+
 typedef struct Ending {
     const char *task_id, *state, *reason, *actor;
 } Ending;
@@ -302,16 +328,9 @@ typedef struct Ending {
 static bool
 run_ending(RowJob *job, const void *data, Json **ret_value, GError **error)
 {
-    const Ending *ending = data;
-    g_autoptr(Json) value = json_pack("{s:s, s:s?, s:s}", "state", ending->state, "reason", ending->reason,
-                                      "actor", ending->actor);
-    g_autofree char *text = json_encode(value);
+    const Ending *e = data;
 
-    return db_exec(
-        job->tx,
-        "UPDATE tasks SET ending = ?, wake_us = 0 WHERE id = ? AND ending IS NULL AND state NOT IN "
-        "('done', 'failed', 'cancelled')",
-        DB_ARGS(db_text(text), db_text(ending->task_id)), error);
+    return flow_ending(job->tx, e->task_id, e->state, e->reason, e->actor, error);
 }
 
 static void

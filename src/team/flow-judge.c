@@ -9,6 +9,7 @@ typedef struct Judge {
     const char *task_id, *step_id;
     gint64 retry_us;
     guint tries;
+    bool own; /* its budget, see flow_over() */
 } Judge;
 
 typedef enum Outcome { OUTCOME_PASSED, OUTCOME_AGAIN, OUTCOME_LOST, OUTCOME_OVER } Outcome;
@@ -135,11 +136,15 @@ judge(RowJob *job, const Judge *spec, const Json *rows, const Json *step, GError
     g_autofree char *problem = outcome != OUTCOME_PASSED ? flow_summary_of(agent) : NULL;
     guint lost = count_lost(rows, spec->step_id);
     gint64 tries = row_int(step, "tries");
+    bool over = false;
 
     if (outcome == OUTCOME_PASSED)
         return pass(job, task, step, agent, error);
-    if (!tell_ended(job, task, step, agent, outcome == OUTCOME_LOST ? "lost" : "failed", error))
+    if (!tell_ended(job, task, step, agent, outcome == OUTCOME_AGAIN ? "failed" : "lost", error))
         return false;
+    if (outcome == OUTCOME_OVER)
+        return flow_over(job, task, agent, spec->own, &over, error) &&
+               wait_again(job, step, problem, true, 0, error);
     if (outcome == OUTCOME_LOST && (lost == 0 || lost % FLOW_LOST_MAX != 0))
         return wait_again(job, step, problem, true, job->now_us + (spec->retry_us << MIN(lost, FLOW_TRIES)),
                           error);
@@ -184,7 +189,8 @@ flow_do_judge(FlowTask *t, const FlowChoice *choice)
     const Judge judge_spec = {.task_id = t->id,
                               .step_id = row_text(choice->step, "id"),
                               .retry_us = (gint64)limits->retry_ms * 1000,
-                              .tries = flow_policy_int(flow_row(t), "tries", limits->tries)};
+                              .tries = flow_policy_int(flow_row(t), "tries", limits->tries),
+                              .own = flow_budget_is_own(t)};
 
     team_run(t->flow->team, &judge_op, &judge_spec, on_judged, t);
 }

@@ -57,32 +57,34 @@ ask(RowJob *job, const Json *task, const FlowBlock *block, GError **error)
     g_autofree char *text = block->question != NULL
                                 ? g_strdup(block->question)
                                 : g_strdup_printf("%s. What shall be done?", block->problem);
+    g_autoptr(Json) choices = json_pack("[s, s]", block->first != NULL ? block->first : "retry", "stop");
+    g_autofree char *options = json_encode(choices);
     char id[ID_UUID_LEN + 1];
 
     id_new_uuid(id);
     if (!db_exec(job->tx,
                  "INSERT INTO questions (id, task_id, step_id, text, options, state, created_us) "
-                 "VALUES (?, ?, ?, ?, '[\"retry\", \"stop\"]', 'open', ?)",
+                 "VALUES (?, ?, ?, ?, ?, 'open', ?)",
                  DB_ARGS(db_text(id), db_text(row_text(task, "id")), db_text(block->step_id), db_text(text),
-                         db_int(job->now_us)),
+                         db_text(options), db_int(job->now_us)),
                  error))
         return false;
-    return team_event(job->tx,
-                      &(TeamEvent){.kind = "human.asked",
-                                   .actor = actor,
-                                   .task_id = row_text(task, "id"),
-                                   .squad_id = row_text(task, "squad_id"),
-                                   .data = json_pack("{s:s, s:s, s:s?, s:[s, s], s:s}", "question_id", id,
-                                                     "question", text, "step_id", block->step_id, "options",
-                                                     "retry", "stop", "seen_by", "coop")},
-                      error);
+    return team_event(
+        job->tx,
+        &(TeamEvent){.kind = "human.asked",
+                     .actor = actor,
+                     .task_id = row_text(task, "id"),
+                     .squad_id = row_text(task, "squad_id"),
+                     .data = json_pack("{s:s, s:s, s:s?, s:O, s:s}", "question_id", id, "question", text,
+                                       "step_id", block->step_id, "options", choices, "seen_by", "coop")},
+        error);
 }
 
 bool
 flow_block(RowJob *job, const Json *task, const FlowBlock *block, GError **error)
 {
     g_autofree char *problem = flow_cut(block->problem, FLOW_WORDS_MAX);
-    const FlowBlock cut = {problem, block->question, block->step_id};
+    const FlowBlock cut = {problem, block->question, block->step_id, block->first};
 
     if (!db_exec(job->tx,
                  "UPDATE tasks SET state = 'blocked', blocked_from = state, problem = ?, tries = 0, "

@@ -15,6 +15,11 @@ on_made(Json *value, const GError *error, void *data)
     Flow *flow = t->flow;
 
     t->planning = false;
+    if (!flow->closed && error != NULL && err_kind(error) == ERR_LIMIT && !t->busy) {
+        t->busy = true;
+        flow_plan_over(t, error->message);
+        return;
+    }
     if (!flow->closed && error != NULL && err_kind(error) != ERR_CANCELLED && !t->busy) {
         t->busy = true;
         flow_problem(t, error);

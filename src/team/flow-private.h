@@ -11,6 +11,7 @@ enum {
     FLOW_TRIES = 5,       /* of what is broken: git, boxes, models; then it is blocked */
     FLOW_LOST_MAX = 4,    /* agents of one step that were lost one after the other */
     FLOW_WORDS_MAX = 600, /* bytes of a problem in a row or a question */
+    FLOW_COUNTS = 2,
 };
 
 /* What the workflow asks of others, so that tests can play them. */
@@ -46,6 +47,7 @@ typedef struct FlowTask {
     Json *rows;          /* as they were read last */
     GHashTable *started; /* ids of executions that were handed to the crew */
     char *told;          /* what the comment of progress says */
+    char *bound;         /* its budget, as the purse was told; NULL: not yet */
     GPtrArray *enders;   /* FlowEnder: who waits for its end */
 } FlowTask;
 
@@ -76,6 +78,7 @@ bool flow_is(const Json *row, const char *name, const char *value);
 
 typedef enum FlowDo {
     FLOW_REST,    /* nothing, until somebody wakes it or `wake_us` */
+    FLOW_BIND,    /* to its budget */
     FLOW_ADMIT,   /* queued */
     FLOW_MAKE,    /* a plan */
     FLOW_AWAIT,   /* a person's plan or approval */
@@ -110,6 +113,7 @@ typedef struct FlowView {
     const TeamLimits *limits;
     gint64 now_us;
     bool released;
+    const char *bound; /* FlowTask.bound; "": there is no purse */
 } FlowView;
 FlowChoice flow_decide(const FlowView *view);
 
@@ -146,6 +150,18 @@ void flow_admit(Flow *flow);
 /* ---- flow-budget.c ---- */
 
 void flow_budget_listen(Flow *flow);
+/* {"tokens", "microusd", "calls"} of the task's policy, encoded; NULL: it has no budget. */
+char *flow_bounds(const Json *task);
+/* What binds it is the policy's budget, which an answer raises. */
+bool flow_budget_is_own(const FlowTask *t);
+/* Nothing binds it any more. */
+void flow_unbind(FlowTask *t, void (*then)(FlowTask *t));
+/* The model of `agent` was refused for a budget, and nobody has answered since: `*ret_over`, and the task is
+ * blocked with a question.  `own`: flow_budget_is_own(). */
+bool flow_over(RowJob *job, const Json *task, const Json *agent, bool own, bool *ret_over, GError **error);
+extern const char *const flow_counts[FLOW_COUNTS]; /* of a budget: what is no money */
+/* A plan cannot be made for a budget. */
+void flow_plan_over(FlowTask *t, const char *message);
 
 /* ---- flow-move.c: pieces of transactions ---- */
 
@@ -161,6 +177,7 @@ typedef struct FlowBlock {
     const char *problem;  /* why, in a sentence */
     const char *question; /* NULL: made of the problem */
     const char *step_id;  /* NULL: of none */
+    const char *first;    /* of what can be answered, besides "stop"; NULL: "retry" */
 } FlowBlock;
 bool flow_block(RowJob *job, const Json *task, const FlowBlock *block, GError **error);
 
@@ -243,6 +260,7 @@ void flow_branches_remove(FlowTask *t, void (*then)(FlowTask *t));
 /* ---- what is done ---- */
 
 typedef void (*FlowAct)(FlowTask *t, const FlowChoice *choice);
+void flow_do_bind(FlowTask *t, const FlowChoice *choice);
 void flow_do_make(FlowTask *t, const FlowChoice *choice);
 void flow_do_await(FlowTask *t, const FlowChoice *choice);
 void flow_do_adopt(FlowTask *t, const FlowChoice *choice);

@@ -187,8 +187,22 @@ flow_do_round(FlowTask *t, const FlowChoice *choice)
 
 typedef struct Again {
     const char *task_id, *agent_id, *kind, *problem;
-    gint64 retry_us;
+    bool own; /* its budget, see flow_over() */
 } Again;
+
+static const Json *
+agent_of(const Json *rows, const char *id)
+{
+    size_t i;
+    const Json *agent;
+
+    json_array_foreach(json_object_get(rows, "agents"), i, agent)
+    {
+        if (flow_is(agent, "id", id))
+            return agent;
+    }
+    return NULL;
+}
 
 static bool
 run_again(RowJob *job, const void *data, Json **ret_value, GError **error)
@@ -197,10 +211,15 @@ run_again(RowJob *job, const void *data, Json **ret_value, GError **error)
     g_autoptr(Json) rows = flow_rows_get(job, again->task_id, error);
     const Json *task = json_object_get(rows, "task");
     const struct Looker *looker = &lookers[strcmp(again->kind, "test") == 0 ? 0 : 1];
+    bool over = false;
 
     if (rows == NULL)
         return false;
     if (!is_reviewing(task))
+        return true;
+    if (!flow_over(job, task, agent_of(rows, again->agent_id), again->own, &over, error))
+        return false;
+    if (over)
         return true;
     if (row_int(task, "tries") + 1 >= FLOW_TRIES)
         return flow_block(job, task, &(FlowBlock){.problem = again->problem}, error);
@@ -222,7 +241,8 @@ flow_do_again(FlowTask *t, const FlowChoice *choice)
     const Again again = {.task_id = t->id,
                          .agent_id = row_text(choice->agent, "id"),
                          .kind = row_text(choice->agent, "kind"),
-                         .problem = problem};
+                         .problem = problem,
+                         .own = flow_budget_is_own(t)};
 
     flow_write(t, &again_op, &again);
 }

@@ -17,7 +17,7 @@ static const FlowAct acts[FLOW_DO_MAX] = {
     [FLOW_READY] = flow_do_ready,   [FLOW_ROUND] = flow_do_round,     [FLOW_AGAIN] = flow_do_again,
     [FLOW_REVIEW] = flow_do_review, [FLOW_VERDICT] = flow_do_verdict, [FLOW_QUEUE] = flow_do_queue,
     [FLOW_LAND] = flow_do_land,     [FLOW_FINISH] = flow_do_finish,   [FLOW_RELEASE] = flow_do_release,
-    [FLOW_STOP] = flow_do_stop,
+    [FLOW_STOP] = flow_do_stop,     [FLOW_BIND] = flow_do_bind,
 };
 
 /* ---- tasks ---- */
@@ -54,6 +54,7 @@ flow_task_unref(FlowTask *t)
     g_hash_table_unref(t->started);
     g_ptr_array_unref(t->enders);
     g_free(t->told);
+    g_free(t->bound);
     g_free(t->id);
     flow_unref(t->flow);
     g_free(t);
@@ -143,7 +144,8 @@ act(FlowTask *t)
     const FlowView view = {.rows = t->rows,
                            .limits = &t->flow->team->limits,
                            .now_us = clock_wall_us(),
-                           .released = t->released};
+                           .released = t->released,
+                           .bound = t->flow->team->spec.purse.bind != NULL ? t->bound : ""};
     FlowChoice choice = flow_decide(&view);
 
     t->released = t->released && flow_is(flow_row(t), "state", "blocked");
@@ -306,8 +308,11 @@ flow_new(Team *team)
 static void
 on_agent_ended(const char *execution_id, const char *task_id, const char *state, void *data)
 {
-    if (task_id != NULL)
-        flow_wake(data, task_id);
+    if (task_id == NULL)
+        return;
+    /* Of a blocked task: this box is to go, too. */
+    flow_task_of(data, task_id)->released = false;
+    flow_wake(data, task_id);
 }
 
 /* Suites say nothing of tasks: whoever is in the queue looks. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
+#include "forge/row.h"
 #include "team/crew.h"
 #include "team/task.h"
 
@@ -36,3 +37,10 @@ void flow_stop(Flow *flow, const char *task_id, const char *state /* cancelled, 
 /* Inside the transaction that answers a question or retries: a task that is blocked or has failed goes on
  * from where it was; one that is neither stays as it is.  The caller wakes it when that is on the disk. */
 bool flow_unblock(DbTx *tx, const char *task_id, const char *actor, GError **error);
+/* The same for what flow_stop() does first. */
+bool flow_ending(DbTx *tx, const char *task_id, const char *state, const char *reason, const char *actor,
+                 GError **error);
+/* A budget as an answer wants it to be: "raise", "usd 5", "tokens 100000, calls 50".  ERR_INVALID: it says
+ * nothing of that kind, or no more than there was. */
+Json *flow_raised(const Json *budget, const char *answer, GError **error);
+bool flow_raise(RowJob *job, const Json *task, const char *answer, GError **error);

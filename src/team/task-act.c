@@ -203,12 +203,43 @@ write_answer(RowJob *job, const Answer *a, const Json *task, const Json *questio
 }
 
 static bool
+offers(const Json *question, const char *choice)
+{
+    size_t i;
+    const Json *option;
+
+    json_array_foreach(json_object_get(question, "options"), i, option)
+    {
+        if (g_strcmp0(json_string_value(option), choice) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* What an answer to a question of Coop's does. */
+static bool
+obey(RowJob *job, const Answer *a, const Json *task, const Json *question, bool *ret_stops, GError **error)
+{
+    const char *id = row_text(task, "id");
+    g_autofree char *word = g_ascii_strdown(a->answer, -1);
+
+    *ret_stops = strcmp(g_strstrip(word), "stop") == 0 && offers(question, "stop");
+    if (*ret_stops)
+        return flow_ending(job->tx, id, "cancelled", "stopped by a person", a->ref.actor, error);
+    if (offers(question, "raise") && strcmp(word, "retry") != 0 && !flow_raise(job, task, a->answer, error))
+        return false;
+    return flow_unblock(job->tx, id, a->ref.actor, error);
+}
+
+static bool
 run_answer(RowJob *job, const void *data, Json **ret_value, GError **error)
 {
     const Answer *a = data;
     g_autoptr(Json) task = task_row(job, &a->ref, error);
     g_autoptr(Json) question = task != NULL ? find_question(job, row_text(task, "id"), a->question, error)
                                             : NULL;
+
+    bool stops = false;
 
     if (question == NULL)
         return false;
@@ -221,13 +252,27 @@ run_answer(RowJob *job, const void *data, Json **ret_value, GError **error)
     if (!write_answer(job, a, task, question, error))
         return false;
     /* An agent's question does not keep the task from going on. */
-    if (row_text(question, "execution_id") == NULL && !flow_unblock(job->tx, id, a->ref.actor, error))
+    if (row_text(question, "execution_id") == NULL && !obey(job, a, task, question, &stops, error))
         return false;
-    *ret_value = json_pack("{s:s}", "id", id);
+    *ret_value = json_pack("{s:s, s:b}", "id", id, "stops", stops);
     return true;
 }
 
 static const RowOp answer_op = {ROW_WRITES, sizeof(Answer), answer_members, run_answer};
+
+/* One that stops is answered when its boxes are gone, as task_stop() does. */
+static void
+on_answered(Json *value, const GError *error, void *data)
+{
+    Act *act = data;
+
+    if (error != NULL || !row_is(value, "stops") || act->team->flow == NULL) {
+        on_unblocked(value, error, act);
+        return;
+    }
+    act->task_id = g_strdup(row_text(value, "id"));
+    flow_stop(act->team->flow, act->task_id, "cancelled", "stopped by a person", act->actor, on_stopped, act);
+}
 
 void
 task_answer(Team *team, const TaskRef *ref, const char *question, const char *answer, TeamJsonFunc done,
@@ -239,5 +284,5 @@ task_answer(Team *team, const TaskRef *ref, const char *question, const char *an
     if (!row_check_text("the answer", answer, TASK_ANSWER_MAX, ROW_TEXT_NEEDED, &error))
         done(NULL, error, data);
     else
-        team_run(team, &answer_op, &a, on_unblocked, act_new(team, ref->actor, NULL, done, data));
+        team_run(team, &answer_op, &a, on_answered, act_new(team, ref->actor, NULL, done, data));
 }

@@ -10,6 +10,7 @@
 #include "store/db.h"
 #include "store/events.h"
 #include "team/mind.h"
+#include "team/purse.h"
 #include "json/json.h"
 
 /* Squads of agents, and the tasks they work on.
@@ -42,6 +43,7 @@ typedef struct TeamSpec {
     Checks *checks;                               /* NULL with forge */
     Landings *landings;                           /* NULL with forge */
     Mind mind;                                    /* ask NULL: plans come from people only */
+    Purse purse;                                  /* bind NULL: budgets of tasks bind nobody */
     const char *home;                             /* what is kept of boxes is below HOME/kept */
     const char *address;                          /* of the server, as a URL */
     const char *roles_dir;                        /* definitions: ROLES_DIR/NAME.yaml */

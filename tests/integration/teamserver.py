@@ -129,7 +129,10 @@ class TeamServer(WorkServer):
         super().restart()
 
 
-def team_serving(**env):
+def team_serving(also=None, **env):
+    """`also` puts what else is wanted into the root of boxes."""
     def furnish(root):
         (root / 'usr/local/bin').mkdir(parents=True, exist_ok=True)
+        if also is not None:
+            also(root)
     return serving(TeamServer, furnish, env={'COOP_TEAM_MODEL': MODEL, 'COOP_TEAM_RETRY_PAUSE': '100ms', **env})

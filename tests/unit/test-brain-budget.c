@@ -12,9 +12,12 @@ static const char *const scopes[] = {"box:a", "task:t", "all", NULL};
 static BudgetHold *
 hold(Budgets *budgets, guint64 tokens, guint64 microusd, const char **ret_warned, GError **error)
 {
-    const char *warned;
+    BudgetNews news;
+    BudgetHold *held = budgets_hold(budgets, scopes, tokens, microusd, &news, error);
 
-    return budgets_hold(budgets, scopes, tokens, microusd, ret_warned != NULL ? ret_warned : &warned, error);
+    if (ret_warned != NULL)
+        *ret_warned = news.warned;
+    return held;
 }
 
 static void
@@ -96,6 +99,7 @@ static void
 test_several(void)
 {
     g_autoptr(Budgets) b = budgets_new();
+    BudgetNews news;
 
     budgets_set(b, "box:a", &(BudgetBounds){.calls = 5}, NULL);
     budgets_set(b, "all", &(BudgetBounds){.tokens = 10}, NULL);
@@ -104,6 +108,10 @@ test_several(void)
     for (guint i = 0; i < 5; i++)
         spend(b, 1, 0);
     check_refused(b, 1, 0, ERR_LIMIT, (const char *[]){"box:a", NULL});
+    g_assert_null(budgets_hold(b, scopes, 1, 0, &news, NULL));
+    g_assert_cmpstr(news.refused, ==, "box:a");
+    g_assert_cmpstr(news.bound, ==, "calls");
+    g_assert_cmpuint(news.most, ==, 5);
 }
 
 static void
@@ -168,10 +176,10 @@ test_bounded(void)
     g_autoptr(Budgets) b = budgets_new();
     g_autofree char *long_name = g_strnfill(BUDGET_SCOPE_LEN_MAX + 1, 'x');
     const char *const one[] = {long_name, NULL};
-    const char *warned;
+    BudgetNews news;
 
     budgets_set(b, long_name, &(BudgetBounds){.calls = 1}, &(BudgetSpent){.calls = 1});
-    budgets_release(budgets_hold(b, one, 0, 0, &warned, NULL));
+    budgets_release(budgets_hold(b, one, 0, 0, &news, NULL));
     for (guint i = 0; i < BUDGET_SCOPES_MAX; i++) {
         g_autofree char *name = g_strdup_printf("box:%u", i);
 
