@@ -238,6 +238,10 @@ bool flow_fix(RowJob *job, const Json *rows, const char *what, guint rounds, GEr
 /* Findings on lines that the patch shows, as ReviewSpec.lines wants them; the others are appended to
  * `rest`.  `files` is DiffFile. */
 Json *flow_lines(const Json *findings, const GPtrArray *files, GString *rest);
+/* The same, behind those, for what scanners found before `agent` began, but for what the reviews of others of
+ * `agents` have said already. */
+void
+flow_lines_scanned(Json *lines, const Json *agents, const Json *agent, const GPtrArray *files, GString *rest);
 
 /* ---- flow-pull.c ---- */
 

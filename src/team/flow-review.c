@@ -2,6 +2,7 @@
 /* What an agent found becomes its review of the pull request. */
 #include <string.h>
 
+#include "base/failpoint.h"
 #include "forge/compare.h"
 #include "forge/diff.h"
 #include "forge/review.h"
@@ -59,10 +60,12 @@ on_created(Json *value, const GError *error, void *data)
 {
     Review *r = data;
 
-    if (flow_goes_on(r->t, error))
-        reviewed(r, row_int(value, "id"));
-    else
+    if (!flow_goes_on(r->t, error)) {
         review_free(r);
+        return;
+    }
+    FAILPOINT("flow-reviewed");
+    reviewed(r, row_int(value, "id"));
 }
 
 /* ---- what it says ---- */
@@ -82,9 +85,10 @@ create(Review *r)
     g_autofree char *mark = mark_of(r->agent), *seen = flow_feedback(r->agent);
     g_autofree char *actor = g_strdup_printf("agent:%s", row_text(r->agent, "member_id"));
     g_autoptr(GString) body = g_string_new(summary != NULL ? summary : "Looked at.");
-    g_autoptr(Json) lines = flow_lines(json_object_get(report, "findings"),
-                                       r->diff != NULL ? r->diff->files : NULL, body);
+    const GPtrArray *files = r->diff != NULL ? r->diff->files : NULL;
+    g_autoptr(Json) lines = flow_lines(json_object_get(report, "findings"), files, body);
 
+    flow_lines_scanned(lines, json_object_get(r->t->rows, "agents"), r->agent, files, body);
     if (seen != NULL)
         g_string_append_printf(body, "\n\n%s", seen);
     g_string_append_printf(body, "\n\n%s", mark);
