@@ -91,6 +91,7 @@ crew_follow(Crew *crew)
     static const char *const kinds[] = {"model.called", "loop.broken", "human.answered", NULL};
     const EventFilter filter = {.kinds = kinds};
 
+    crew_follow_end(crew); /* what it followed before a restore */
     crew->follow_timer.expired = on_again;
     crew->cursor = event_cursor_new(crew->team->spec.events, &filter, -1, on_events, crew);
     event_cursor_is_own(crew->cursor);

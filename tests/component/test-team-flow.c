@@ -118,6 +118,20 @@ test_restarts_everywhere(void)
     expect(world, "SELECT COUNT(*) FROM merges", "1");
 }
 
+/* As a restore does: who is gone afterwards hears of no event. */
+static void
+test_started_twice(void)
+{
+    g_autoptr(TeamWorld) world = team_world_new(NULL);
+
+    team_start(world->team);
+    team_world_restart(world);
+    g_autofree char *id = team_world_task(world, one_step, NULL);
+    code(world, "work", "m.js", "ok\n", 1);
+    look(world, "approve", "approve");
+    land(world, id);
+}
+
 /* ---- tries ---- */
 
 static void
@@ -535,6 +549,7 @@ main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/team/flow/happy", test_happy);
     g_test_add_func("/team/flow/restarts", test_restarts_everywhere);
+    g_test_add_func("/team/flow/started-twice", test_started_twice);
     g_test_add_func("/team/flow/fixes", test_fixes);
     g_test_add_func("/team/flow/three-failures", test_three_failures_block);
     g_test_add_func("/team/flow/nothing-done", test_nothing_done);
