@@ -15,7 +15,7 @@
 #include "forge/forge-private.h"
 
 enum {
-    LOOK_S = 30,
+    LOOK_MS = 30 * 1000,
     SOON_MS = 5000,
     MIRROR_MS = 10 * 60 * 1000,
     PACKS_MAX = 16,
@@ -177,14 +177,19 @@ repo_pushed(Repo *repo)
 
 /* ---- mirrors ---- */
 
+static gint64
+mirror_ms(const Forge *f)
+{
+    return f->spec.mirror_ms > 0 ? f->spec.mirror_ms : MIRROR_MS;
+}
+
 static void
 fetch_if_due(Repo *repo, void *data)
 {
     const gint64 *now_us = data;
-    gint64 every_ms = repo->forge->spec.mirror_ms > 0 ? repo->forge->spec.mirror_ms : MIRROR_MS;
 
     if (repo->upstream != NULL && repo->state == REPO_READY && !repo->fetching &&
-        *now_us - MAX(repo->fetched_us, repo->tried_us) >= every_ms * 1000) {
+        *now_us - MAX(repo->fetched_us, repo->tried_us) >= mirror_ms(repo->forge) * 1000) {
         repo->tried_us = *now_us;
         (void)repo_fetch(repo, "coop", NULL); /* one that cannot be is asked for again */
     }
@@ -203,7 +208,7 @@ on_look(gpointer data)
 void
 repo_upkeep_begin(Forge *forge)
 {
-    forge->upkeep_source = g_timeout_add_seconds(LOOK_S, on_look, forge);
+    forge->upkeep_source = g_timeout_add((guint)MIN(LOOK_MS, mirror_ms(forge)), on_look, forge);
 }
 
 static void
