@@ -21,6 +21,7 @@ PR_SET_PDEATHSIG = 1
 PROGRAM = os.environ.get('COOP_PROGRAM', 'coop')
 WAIT_S = 60
 IS_ROOT = os.geteuid() == 0
+TICKS_A_SECOND = os.sysconf('SC_CLK_TCK')
 # What a sanitizer, GLib or an assertion says before, or instead of, ending the process.
 ALARM = re.compile(r'AddressSanitizer|LeakSanitizer|UndefinedBehaviorSanitizer|runtime error:'
                    r'|CRITICAL \*\*|WARNING \*\*|^ERROR:|\(process:\d+\)', re.M)
@@ -293,9 +294,10 @@ class Server:
         text = pathlib.Path(f'/proc/{self.pid}/status').read_text()
         return int(re.search(r'^VmRSS:\s+(\d+)', text, re.M)[1])
 
-    def cpu_ticks(self):
+    def cpu_s(self):
+        """Its own time: what else runs on the machine does not count."""
         fields = pathlib.Path(f'/proc/{self.pid}/stat').read_text().rpartition(')')[2].split()
-        return int(fields[11]) + int(fields[12])
+        return (int(fields[11]) + int(fields[12])) / TICKS_A_SECOND
 
     def open_fds(self):
         return len(os.listdir(f'/proc/{self.pid}/fd'))

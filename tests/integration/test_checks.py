@@ -427,11 +427,14 @@ def test_verify_whose_key(server, tmp_path):
 # ---- what dies in the middle ----
 
 def test_box_is_killed(server):
-    project = Project(server, 'killed', {'coop.yaml': plan({'name': 's', 'run': 'sleep 2; echo done'})})
+    waits = 'until [ -e /tmp/go ]; do sleep 0.05; done; echo done'
+    project = Project(server, 'killed', {'coop.yaml': plan({'name': 's', 'run': waits})})
     project.branch('c', {})
     suite = project.ask(branch='c')
     box = wait_until(lambda: project.suite(suite)['box_id'], 'a box')
     assert server.ask('DELETE', f'{API}/{box}').status == 204
+    second = wait_until(lambda: (b := project.suite(suite)['box_id']) not in (None, box) and b, 'a second box')
+    server.run(second, 'echo > /tmp/go')
     done = project.ended(suite)
     assert done['state'] == 'passed' and done['tries'] == 2 and done['box_id'] != box and len(done['checks']) == 1
 

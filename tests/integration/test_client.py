@@ -475,6 +475,7 @@ def test_follow_ends_with_its_key(client, follow):
     made = client.server.make_key('read')
     one = follow(env=remote_env(client, made['key']))
     assert client.server.ask('DELETE', f"/api/v1/keys/{made['id']}").status == 204
+    client.server.make_key(name='an event, so that it need not wait for the next beat')
     assert one.wait() == 5
     assert 'does not take the key' in one.notes()
 

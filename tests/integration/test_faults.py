@@ -145,7 +145,6 @@ def test_a_locked_database(make_server):
         answer = read_answer(writer, 'POST')
     check_error(server, answer, 503)
     assert int(answer.headers['Retry-After']) >= 1
-    assert time.monotonic() - start < 15
     assert len(server.get('/api/v1/keys')['keys']) == before
     other.execute('ROLLBACK')
     other.close()

@@ -4,10 +4,13 @@ import concurrent.futures
 import re
 import sqlite3
 import stat
+import time
 
 import pytest
 
 from harness import Stream, check_error, read_answer, wait_until
+
+HELD_BACK_S = 10  # then what was counted meanwhile is told
 
 
 def test_a_key_is_shown_once(server):
@@ -186,14 +189,16 @@ def test_no_key_is_no_event(server):
 def test_a_flood_of_bad_keys_is_counted_not_written(make_server):
     """A few events for a thousand refusals, and none of the thousand is lost."""
     server = make_server()
+    start = time.monotonic()
     with server.connect() as sock:
         for i in range(1000):
             answer = server.ask('GET', '/api/v1/stats', key=f'e2b_{i:040x}', sock=sock)
             assert answer.status == 401
-    assert len(refusals(server, 'key.refused')) <= 3
-    assert len(server.log_lines('key.refused')) <= 3
-    wait_until(lambda: sum(r['count'] for r in refusals(server, 'key.refused')) == 1000, 'every refusal counted', 30)
-    assert len(refusals(server, 'key.refused')) <= 3
+    few = 3 + (time.monotonic() - start) // HELD_BACK_S
+    assert len(refusals(server, 'key.refused')) <= few
+    assert len(server.log_lines('key.refused')) <= few
+    wait_until(lambda: sum(r['count'] for r in refusals(server, 'key.refused')) == 1000, 'every refusal counted')
+    assert len(refusals(server, 'key.refused')) <= few
     metrics = server.ask('GET', '/metrics').body.decode()
     assert 'coop_api_refused_total{why="key"} 1000' in metrics
 

@@ -113,7 +113,7 @@ def frame_bytes(first, data=b'', mask=True):
 @pytest.mark.parametrize('bytes_, code', [
     (frame_bytes(0x81, b'{}', mask=False), 1002), (frame_bytes(0xf1, b'{}'), 1002), (frame_bytes(0x83, b'{}'), 1002),
     (frame_bytes(0x80, b'{}'), 1002), (frame_bytes(0x81, b'\xff\xfe'), 1007), (frame_bytes(0x09, b'x'), 1002),
-    (struct.pack('!BBQ', 0x81, 0xff, 1 << 40) + bytes(4), 1009), (struct.pack('!BBQ', 0x81, 0xff, 200 * 1024) + bytes(4), 1009)])
+    (struct.pack('!BBQ', 0x81, 0xff, 1 << 40) + bytes(5), 1009), (struct.pack('!BBQ', 0x81, 0xff, 200 * 1024) + bytes(5), 1009)])
 def test_hostile_frames(room, bytes_, code):
     with room.join() as ws:
         ws.sock.sendall(bytes_)

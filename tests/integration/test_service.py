@@ -99,7 +99,8 @@ def test_environment_and_folder(boxes):
 
 def test_time_is_for_the_call(boxes):
     with boxes.box() as box:
-        done = boxes.execute(box, commands=['sleep 0.7', 'echo begun; sleep 0.7; echo late', 'true'], timeout=1)
+        # Each of the two would have its time alone, and the first has it on a busy machine too.
+        done = boxes.execute(box, commands=['sleep 1', 'echo begun; sleep 5.5; echo late', 'true'], timeout=6)
         first, second = done['results']
         assert first['reason'] == 'exit' and second['reason'] == 'timeout' and second['exit_code'] == 124
         assert second['stdout'] == 'begun\n' and not done['success']

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A terminal over a WebSocket: real bytes both ways, sizes, signals, coming and going."""
 import json
+import statistics
 import time
 from urllib.parse import quote
 
@@ -213,8 +214,10 @@ def test_latency(box):
     """Loose: it only finds a path that waits for a timer."""
     with terminal(box, 'stty raw -echo; echo go; cat', kill=1) as ws:
         ws.until(b'go')
-        start = time.monotonic()
+        waits = []
         for i in range(50):
+            start = time.monotonic()
             ws.send(b'%02d' % i)
             ws.until(b'%02d' % i)
-        assert time.monotonic() - start < 10
+            waits.append(time.monotonic() - start)
+        assert statistics.median(waits) < 0.2
