@@ -165,6 +165,8 @@ brief_format(const Brief *brief)
     const char *plan = text_at(brief->tree, "plan_text");
 
     add_part(out, "# Goal", brief->goal);
+    add_part(out, "# The request that it is part of",
+             text_at(json_object_get(brief->tree, "task"), "request"));
     add_json(out, "# Checks that must pass", json_object_get(brief->tree, "checks"));
     add_json(out, "# Conflict", json_object_get(brief->tree, "bundle"));
     add_part(out, "# What Coop saw of the last try", brief->feedback);

@@ -146,7 +146,7 @@ told_text(const Shift *s, const char *name)
 }
 
 static char *
-make_prompt(const char *system, const char *goal, const Json *feedback)
+make_prompt(const char *system, const char *goal, const char *request, const Json *feedback)
 {
     g_autofree char *more = feedback == NULL           ? NULL
                             : json_is_string(feedback) ? g_strdup(json_string_value(feedback))
@@ -156,6 +156,8 @@ make_prompt(const char *system, const char *goal, const Json *feedback)
     if (text->len > 0)
         g_string_append(text, "\n\n");
     g_string_append(text, goal);
+    if (request != NULL)
+        g_string_append_printf(text, "\n\nThe request that it is part of:\n%s", request);
     if (more != NULL)
         g_string_append_printf(text, "\n\nWhat was seen of the last try:\n%s", more);
     return g_string_free(text, FALSE);
@@ -168,7 +170,8 @@ shift_words_new(const Shift *s)
     const char *provider = shift_text(s, "provider");
 
     w->system = shift_system(s);
-    w->prompt = make_prompt(w->system, told_text(s, "goal"), shift_told(s, "feedback"));
+    w->prompt = make_prompt(w->system, told_text(s, "goal"),
+                            row_text(json_object_get(s->row, "task"), "request"), shift_told(s, "feedback"));
     w->home = s->workdir != NULL ? g_path_get_dirname(s->workdir) : g_strdup("");
     w->model = shift_model(s);
     w->words = (AdapterWords){.prompt = w->prompt,
