@@ -121,6 +121,14 @@ show_events(Cli *cli, Remote *remote, const char *path)
     return code;
 }
 
+/* False: it has left. */
+static bool
+show_event(Out *out, const Json *event, void *ctx)
+{
+    follow_show_event(out, event);
+    return g_strcmp0(json_string_value(json_object_get(event, "kind")), "agent.left") != 0;
+}
+
 static ExitCode
 run_log(Cli *cli)
 {
@@ -134,9 +142,10 @@ run_log(Cli *cli)
         return code;
     if (id == NULL)
         return cli_fail(cli, EXIT_CODE_FAILED, "the server at %s gave no agent", remote_address(remote));
-    g_autofree char *events = g_strconcat("/api/v1/events?execution=", id, NULL);
+    g_autofree char *events = g_strconcat("/api/v1/events?after=0&execution=", id, NULL);
+    const FollowSpec spec = {.path = events, .limit = -1, .known = true, .show = show_event};
 
-    return cli_option(cli, "follow") != NULL ? follow_run(cli, remote, events, -1)
+    return cli_option(cli, "follow") != NULL ? follow_run_as(cli, remote, &spec)
                                              : show_events(cli, remote, events);
 }
 
@@ -195,7 +204,7 @@ static const Command agent_stop_command = {
 };
 
 static const CliOption log_options[] = {
-    {.name = "follow", .letter = 'f', .help = "as it comes"},
+    {.name = "follow", .letter = 'f', .help = "go on until it has left"},
     {NULL},
 };
 static const Command agent_log = {

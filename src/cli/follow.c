@@ -23,7 +23,7 @@ typedef struct Follow {
     const FollowSpec *spec;
     gint64 left;   /* -1: no end */
     guint lost;    /* times in a row */
-    bool ever;     /* connected */
+    bool ever;     /* met */
     bool ended;    /* enough */
     char *trouble; /* with what the server sends; NULL: none */
 } Follow;
@@ -212,7 +212,7 @@ follow_run(Cli *cli, Remote *remote, const char *path, gint64 limit)
 ExitCode
 follow_run_as(Cli *cli, Remote *remote, const FollowSpec *spec)
 {
-    Follow f = {.cli = cli, .remote = remote, .spec = spec, .left = spec->limit};
+    Follow f = {.cli = cli, .remote = remote, .spec = spec, .left = spec->limit, .ever = spec->known};
 
     signal(SIGPIPE, SIG_IGN);
     const guint sources[] = {

@@ -11,6 +11,7 @@ void follow_show_event(Out *out, const Json *event);
 typedef struct FollowSpec {
     const char *path;
     gint64 limit;
+    bool known; /* the server has answered before: it is waited for from the beginning */
     /* Shows one event; false: that was the last.  NULL: as a line. */
     bool (*show)(Out *out, const Json *event, void *ctx);
     void *ctx;

@@ -102,9 +102,9 @@ words_pull(const Json *event, const Json *data, const char *text)
 static char *
 words_human(const Json *event, const Json *data, const char *text)
 {
-    return g_strdup_printf(
-        "%s: %s", text,
-        any_text(data, "answer", any_text(data, "question", "text")[0] != '\0' ? "question" : "text"));
+    const char *answer = forge_text(data, "answer");
+
+    return g_strdup_printf("%s: %s", text, answer[0] != '\0' ? answer : any_text(data, "question", "text"));
 }
 
 typedef char *(*Words)(const Json *event, const Json *data, const char *text);
@@ -234,8 +234,14 @@ show_all(Cli *cli, Remote *remote, const char *task_id, gint64 *ret_after, bool 
 
         if (code != EXIT_CODE_OK)
             return code;
-        json_array_foreach(json_object_get(page, "events"), i, event) *ret_over = !show(cli_out(cli), event,
-                                                                                        NULL);
+        json_array_foreach(json_object_get(page, "events"), i, event)
+        {
+            /* Some come after the end: what a model cost, a last word of a box. */
+            if (!show(cli_out(cli), event, NULL))
+                *ret_over = true;
+            else if (strcmp(forge_text(event, "kind"), "task.retried") == 0)
+                *ret_over = false;
+        }
         more = json_is_true(json_object_get(page, "more")) && number(page, "next_after") > *ret_after;
         *ret_after = MAX(*ret_after, number(page, "next_after"));
     }
@@ -253,5 +259,5 @@ task_log(Cli *cli, Remote *remote, const char *task_id, bool follow)
         return code;
     g_autofree char *path = g_strdup_printf("/api/v1/events?task=%s&after=%" G_GINT64_FORMAT, task_id, after);
 
-    return follow_run_as(cli, remote, &(FollowSpec){.path = path, .limit = -1, .show = show});
+    return follow_run_as(cli, remote, &(FollowSpec){.path = path, .limit = -1, .known = true, .show = show});
 }
