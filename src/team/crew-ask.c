@@ -101,8 +101,10 @@ on_asked(Json *value, const GError *error, void *data)
     Asked *asked = data;
     g_autoptr(Shift) s = asked->shift;
 
-    if (error == NULL && s->crew != NULL)
+    if (error == NULL && s->crew != NULL) {
         shift_asks(s, true);
+        flow_admit(s->crew->team->flow);
+    }
     asked->done(value, error, asked->data);
     g_free(asked);
 }
@@ -289,6 +291,7 @@ crew_answered(Crew *crew, const char *execution_id)
     static const RowOp op = {ROW_WRITES, sizeof(WorkSpec), members, run_works};
     Shift *s = g_hash_table_lookup(crew->shifts, execution_id);
 
+    FAILPOINT("crew-answered");
     if (s != NULL)
         team_run(crew->team, &op, &(WorkSpec){execution_id}, NULL, NULL);
     for (guint i = crew->waiting->len; i > 0; i--) {

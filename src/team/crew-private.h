@@ -100,8 +100,8 @@ struct Shift {
     RunFollower *follower;
     AdapterLines *lines;
     guint64 read, seen; /* bytes of its output; of those, what became events */
-    guint asking;
-    bool called; /* a model */
+    guint asking;       /* questions that are open */
+    bool called;        /* a model */
     bool timed_out;
     guint repeats; /* of one question to a model, which the door broke off; 0: none */
     RunEnd end;    /* of the program */
@@ -162,7 +162,7 @@ void shift_lost(Shift *s, const char *problem);
 
 extern const RowTable execution_table;
 
-/* The execution with `task`, `step` and `member` (null: none). */
+/* The execution with `task`, `step` and `member` (null: none), and how many questions it `asks`. */
 void crew_load(Crew *crew, const char *execution_id, TeamJsonFunc done, void *data);
 /* {"ids": of those that have not ended} */
 void crew_list_open(Crew *crew, TeamJsonFunc done, void *data);

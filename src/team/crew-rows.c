@@ -96,11 +96,16 @@ run_load(RowJob *job, const void *spec, Json **ret_value, GError **error)
 {
     const IdSpec *s = spec;
     g_autoptr(Json) row = row_get(job, &execution_table, "id = ?", DB_ARGS(db_text(s->id)), error);
+    gint64 asks = 0;
 
-    if (row == NULL || !add_named(job, row, "task_id", "task", &task_table, error) ||
+    if (row == NULL ||
+        !row_ask_int(job, "SELECT COUNT(*) FROM questions WHERE execution_id = ? AND state = 'open'",
+                     DB_ARGS(db_text(s->id)), &asks, error) ||
+        !add_named(job, row, "task_id", "task", &task_table, error) ||
         !add_named(job, row, "step_id", "step", &step_table, error) ||
         !add_named(job, row, "member_id", "member", &member_table, error))
         return false;
+    json_object_set_new(row, "asks", json_integer(asks));
     if (row_text(row, "repository_id") == NULL) {
         Json *id = json_object_get(json_object_get(row, "task"), "repository_id");
 

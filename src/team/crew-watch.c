@@ -93,8 +93,11 @@ shift_watch(Shift *s, Run *run)
     if (s->adapter != NULL)
         s->lines = adapter_lines_new(s->adapter);
     s->follower = run_follow(run, from, run_output_bytes(run, STREAM_STDERR), on_output, s);
-    if (strcmp(shift_text(s, "state"), "asking") != 0)
+    if (s->asking == 0)
         shift_timer(s, left_ms(s));
+    /* The answer was the last that the server before this one has written. */
+    if (s->asking == 0 && strcmp(shift_text(s, "state"), "asking") == 0)
+        crew_answered(s->crew, s->id);
     on_output(s); /* before that nobody is woken */
 }
 

@@ -286,6 +286,7 @@ on_loaded(Json *value, const GError *error, void *data)
                     ? json_incref(json_object_get(value, "report"))
                     : NULL;
     s->seen = (guint64)row_int(value, "seen");
+    s->asking = (guint)row_int(value, "asks");
     s->workdir = g_strdup(row_text(value, "workdir"));
     const char *who = shift_text(s, "member_id");
 

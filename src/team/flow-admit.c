@@ -3,7 +3,12 @@
 #include "base/log.h"
 #include "team/flow-private.h"
 
-#define RUNNING "('planning', 'preparing', 'working', 'reviewing', 'landing')"
+/* An agent that has asked waits for a person too; once it has its answer it goes on, as what was blocked
+ * does, whether there is a place or not. */
+#define AGENT "EXISTS (SELECT 1 FROM task_executions e WHERE e.task_id = tasks.id AND e.ended_us = 0 AND "
+#define RUNNING                                                                                              \
+    "state IN ('planning', 'preparing', 'working', 'reviewing', 'landing') AND "                             \
+    "NOT (" AGENT "e.state = 'asking') AND NOT " AGENT "e.state <> 'asking'))"
 
 typedef struct Admit {
     guint at_once;
@@ -28,7 +33,7 @@ count(RowJob *job, Json *ret_counts, GError **error)
         const char *name, *sql;
     } counts[] = {
         {"queued", "SELECT COUNT(*) FROM tasks WHERE state = 'queued'"},
-        {"running", "SELECT COUNT(*) FROM tasks WHERE state IN " RUNNING},
+        {"running", "SELECT COUNT(*) FROM tasks WHERE " RUNNING},
         {"blocked", "SELECT COUNT(*) FROM tasks WHERE state IN ('approving', 'blocked')"},
     };
 
@@ -51,7 +56,7 @@ run_admit(RowJob *job, const void *data, Json **ret_value, GError **error)
     size_t i;
     const Json *task;
 
-    if (!row_ask_int(job, "SELECT COUNT(*) FROM tasks WHERE state IN " RUNNING, DB_NO_ARGS, &running, error))
+    if (!row_ask_int(job, "SELECT COUNT(*) FROM tasks WHERE " RUNNING, DB_NO_ARGS, &running, error))
         return false;
     gint64 room = MAX((gint64)((const Admit *)data)->at_once - running, 0);
     g_autoptr(Json)

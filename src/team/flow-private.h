@@ -142,11 +142,6 @@ flow_row(const FlowTask *t)
 /* The task's repository; NULL with an error when it is gone. */
 Repo *flow_repo(FlowTask *t, GError **error);
 
-/* ---- flow-admit.c ---- */
-
-/* A place may be free. */
-void flow_admit(Flow *flow);
-
 /* ---- flow-budget.c ---- */
 
 void flow_budget_listen(Flow *flow);

@@ -31,6 +31,7 @@ void flow_start(Flow *flow); /* every task that has not ended is woken */
 void flow_free(Flow *flow);
 
 void flow_wake(Flow *flow, const char *task_id);
+void flow_admit(Flow *flow); /* a place may be free: a task has ended, or waits for a person */
 /* Asked by task.h; `done` when its boxes are gone and the row says so. */
 void flow_stop(Flow *flow, const char *task_id, const char *state /* cancelled, failed */, const char *reason,
                const char *actor, DbDone done, void *data);
