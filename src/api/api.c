@@ -61,6 +61,7 @@ api_new(const ApiSpec *spec)
     api->home = g_strdup(spec->home);
     api->address = g_strdup(spec->address);
     api->slack_secret = g_strdup(spec->slack_secret);
+    api->slack_origins = g_strdupv((char **)(guintptr)spec->slack_origins);
     api->rate = spec->rate;
     api->streams_per_key = spec->streams_per_key;
     api->body_max = spec->body_max;
@@ -107,6 +108,7 @@ api_free(Api *api)
     g_free(api->home);
     g_free(api->address);
     g_free(api->slack_secret);
+    g_strfreev(api->slack_origins);
     g_free(api->extra_secret);
     g_free(api->health);
     g_free(api);

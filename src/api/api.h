@@ -45,10 +45,11 @@ typedef struct ApiSpec {
     const char *const *origins; /* pages that may call us; NULL: none */
     RateLimit rate;             /* calls per key */
     guint streams_per_key;
-    guint64 body_max;         /* JSON bodies */
-    guint64 backup_max;       /* an uploaded backup */
-    const char *slack_secret; /* that Slack signs with; NULL: not set up */
-    double price_per_hour;    /* of a box, in dollars: what its cost is reckoned by */
+    guint64 body_max;                 /* JSON bodies */
+    guint64 backup_max;               /* an uploaded backup */
+    const char *slack_secret;         /* that Slack signs with; NULL: not set up */
+    const char *const *slack_origins; /* where progress may be posted to; NULL: nowhere */
+    double price_per_hour;            /* of a box, in dollars: what its cost is reckoned by */
 } ApiSpec;
 
 Api *api_new(const ApiSpec *spec);

@@ -49,6 +49,7 @@ static const ApiRoute *const tables[] = {
     service_execute_routes,
     service_routes,
     session_routes,
+    squad_hooks_routes,
     squads_routes,
     stats_routes,
     tasks_routes,

@@ -46,6 +46,7 @@ extern const ApiRoute service_execute_routes[];
 extern const ApiRoute service_routes[];
 extern const ApiRoute self_test_routes[];
 extern const ApiRoute session_routes[];
+extern const ApiRoute squad_hooks_routes[];
 extern const ApiRoute squads_routes[];
 extern const ApiRoute stats_routes[];
 extern const ApiRoute tasks_routes[];

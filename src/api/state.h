@@ -52,6 +52,7 @@ struct Api {
     guint flush_source;
     bool backing_up, restoring;
     char *slack_secret; /* NULL: not set up */
+    char **slack_origins;
     char *extra_secret; /* of the environment; NULL: none */
 };
 

@@ -3,6 +3,7 @@
 
 #include "cli/commands.h"
 #include "cli/forge-call.h"
+#include "cli/squad.h"
 #include "cli/team-call.h"
 
 enum { SQUADS_SHOWN = 1000 };
@@ -354,8 +355,9 @@ static const Command squad_roles = {.name = "roles",
                                     .settings = CLI_SETTINGS_CLIENT,
                                     .run = run_roles};
 
-static const Command *const commands[] = {&squad_ls,  &squad_show,   &squad_new,  &squad_set,   &squad_rm,
-                                          &squad_add, &squad_change, &squad_drop, &squad_roles, NULL};
+static const Command *const commands[] = {&squad_ls,    &squad_show, &squad_new,    &squad_set,
+                                          &squad_rm,    &squad_add,  &squad_change, &squad_drop,
+                                          &squad_roles, &squad_hook, NULL};
 
 const Command command_squad = {
     .name = "squad",

@@ -181,6 +181,8 @@ const Setting settings[] = {
      .help = "how much one import, or one fetch of a mirror, may bring"},
     {"slack.signing_secret", SETTING_WORD, FIELD(slack_secret), ENV("SLACK_SIGNING_SECRET"), .secret = true,
      .help = "what Slack signs the commands with that it sends to /slack/commands"},
+    {"slack.reply_origins", SETTING_ORIGINS, "https://hooks.slack.com,https://hooks.slack-gov.com",
+     FIELD(slack_origins), .help = "where progress may be posted to, as Slack asks for it"},
     {"github.token", SETTING_WORD, FIELD(github.token), TWO_ENVS("GITHUB_TOKEN", "GH_TOKEN"), .secret = true,
      .help = "token for GitHub; 'coop github login' keeps one sealed instead"},
     {"github.api_url", SETTING_URL, FIELD(github.api_url), .schemes = "http,https", ENV("GITHUB_API_URL"),
@@ -195,7 +197,7 @@ const Setting settings[] = {
     {"github.repo", SETTING_WORD, LATER("the forge"), TWO_ENVS("GITHUB_REPO_NAME", "GITHUB_REPO"),
      .help = "default repository"},
     {"webhooks.allow_loopback", SETTING_BOOL, "false", FIELD(forge.hooks_to_loopback),
-     .help = "let webhooks of repositories go to programs on this machine"},
+     .help = "let webhooks go to programs on this machine"},
     {"github.agent_prefix", SETTING_WORD, FIELD(forge.agent_prefix), ENV("GITHUB_AGENT_PREFIX"),
      .help = "start of the names of identities"},
 

@@ -89,6 +89,7 @@ typedef struct Config {
     ConfigForge forge;
     ConfigGithub github;
     const char *slack_secret; /* NULL: Slack is not set up */
+    const char *const *slack_origins;
     ConfigTeam team;
     const char *template_default;
     const char *templates_dir; /* never NULL */

@@ -3,9 +3,11 @@
 
 #include <unistd.h>
 
+#include "api/slack-words.h"
 #include "api/v3/hook-body.h"
 #include "base/err.h"
 #include "daemon/place.h"
+#include "team/told.h"
 
 /* Where the launcher finds it: no PATH of ours decides which git runs. */
 static const char *const gits[] = {"/usr/bin/git", "/bin/git"};
@@ -56,15 +58,22 @@ serve_forge_new(const ServeForgeSpec *spec, GError **error)
 }
 
 bool
-serve_hooks_open(ServeHooks *hooks, const Config *config, Forge *forge, Api *api, GError **error)
+serve_hooks_open(ServeHooks *hooks, const ServeForgeSpec *spec, Forge *forge, Api *api, GError **error)
 {
-    hooks->seal = seal_open(config->home, error);
+    hooks->seal = seal_open(spec->config->home, error);
     if (hooks->seal == NULL)
         return false;
-    hooks->hooks = hooks_new(&(HooksSpec){.forge = forge,
+    hooks->hooks = hooks_new(&(HooksSpec){.loop = spec->loop,
+                                          .db = spec->db,
+                                          .events = spec->events,
+                                          .forge = forge,
                                           .seal = hooks->seal,
-                                          .allow_loopback = config->forge.hooks_to_loopback,
-                                          .render = v3_hook_body,
+                                          .address = spec->address,
+                                          .allow_loopback = spec->config->forge.hooks_to_loopback,
+                                          .render = {[HOOK_OF_REPOSITORY] = v3_hook_body,
+                                                     [HOOK_OF_SQUAD] = team_told_body,
+                                                     [HOOK_OF_TASK] = slack_progress},
+                                          .look = team_told_look,
                                           .ctx = api});
     api_set_hooks(api, hooks->hooks);
     return true;

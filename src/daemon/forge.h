@@ -21,12 +21,13 @@ typedef struct ServeForgeSpec {
     const char *address;
 } ServeForgeSpec;
 
-/* The webhooks of its repositories, with what they are sealed with. */
+/* The webhooks of repositories and squads, with what they are sealed with. */
 typedef struct ServeHooks {
     Hooks *hooks; /* NULL: none */
     Seal *seal;
 } ServeHooks;
-bool serve_hooks_open(ServeHooks *hooks, const Config *config, Forge *forge, Api *api, GError **error);
+/* `forge` NULL: those of squads alone. */
+bool serve_hooks_open(ServeHooks *hooks, const ServeForgeSpec *spec, Forge *forge, Api *api, GError **error);
 void serve_hooks_stop(ServeHooks *hooks);  /* before the forge is freed */
 void serve_hooks_clear(ServeHooks *hooks); /* after the database was closed: its jobs seal */
 

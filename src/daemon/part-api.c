@@ -29,6 +29,7 @@ make_api(Server *s)
         .home = s->config->home,
         .address = s->address,
         .slack_secret = s->config->slack_secret,
+        .slack_origins = s->config->slack_origins,
         .hosts = (const char *const *)hosts,
         .origins = h->allowed_origins,
         .rate = {.per_second = (guint)h->rate_per_key, .burst = (guint)h->rate_burst},

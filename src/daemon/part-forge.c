@@ -2,17 +2,24 @@
 #include "base/log.h"
 #include "daemon/serve-private.h"
 
+static ServeForgeSpec
+spec_of(Server *s)
+{
+    return (ServeForgeSpec){.config = s->config,
+                            .loop = s->loop,
+                            .db = s->db,
+                            .events = s->events,
+                            .boxes = serve_box_host(s),
+                            .address = s->address};
+}
+
 /* Without git the rest still works. */
 static void
 make_forge(Server *s)
 {
-    s->forge = serve_forge_new(&(ServeForgeSpec){.config = s->config,
-                                                 .loop = s->loop,
-                                                 .db = s->db,
-                                                 .events = s->events,
-                                                 .boxes = serve_box_host(s),
-                                                 .address = s->address},
-                               &s->forge_problem);
+    ServeForgeSpec spec = spec_of(s);
+
+    s->forge = serve_forge_new(&spec, &s->forge_problem);
     if (s->forge == NULL)
         log_warn("daemon", "there is no forge", log_gerror(s->forge_problem));
 }
@@ -44,9 +51,10 @@ const ServePart part_forge = {
 static void
 make_hooks(Server *s)
 {
+    ServeForgeSpec spec = spec_of(s);
     g_autoptr(GError) error = NULL;
 
-    if (s->forge == NULL || serve_hooks_open(&s->hooks, s->config, s->forge, s->api, &error))
+    if (serve_hooks_open(&s->hooks, &spec, s->forge, s->api, &error))
         return;
     log_warn("daemon", "there are no webhooks", log_gerror(error));
     api_set_degraded(s->api, "webhooks", error->message);

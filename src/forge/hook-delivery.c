@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/id.h"
 #include "base/log.h"
@@ -60,16 +61,18 @@ delivery_insert(RowJob *job, const DeliveryNew *new, gint64 *ret_id, GError **er
 /* ---- asking ---- */
 
 typedef struct DeliveryAsk {
+    HookOwner owner;
     const char *actor;
     gint64 hook_id, id;
     ForgePage page;
 } DeliveryAsk;
-static const RowMember ask_members[] = {ROW_AT_TEXT(DeliveryAsk, actor), ROW_AT_END};
+static const RowMember ask_members[] = {ROW_AT_TEXT(DeliveryAsk, owner.id), ROW_AT_TEXT(DeliveryAsk, actor),
+                                        ROW_AT_END};
 
 static Json *
 load(RowJob *job, const DeliveryAsk *ask, GError **error)
 {
-    g_autoptr(Json) hook = hook_load(job, ask->hook_id, error);
+    g_autoptr(Json) hook = hook_load(job, ask->owner, ask->hook_id, error);
 
     return hook != NULL ? row_get(job, &whole, "id = ? AND hook_id = ?",
                                   DB_ARGS(db_int(ask->id), db_int(ask->hook_id)), error)
@@ -80,7 +83,7 @@ static bool
 run_list(RowJob *job, const void *data, Json **ret_value, GError **error)
 {
     const DeliveryAsk *ask = data;
-    g_autoptr(Json) hook = hook_load(job, ask->hook_id, error);
+    g_autoptr(Json) hook = hook_load(job, ask->owner, ask->hook_id, error);
     g_auto(RowWhere) where = ROW_WHERE_INIT;
 
     if (hook == NULL)
@@ -105,7 +108,7 @@ run_again(RowJob *job, const void *data, Json **ret_value, GError **error)
                        .body = row_text(old, "body")};
 
     if (!delivery_insert(job, &new, &ask.id, error) ||
-        !row_event(job, "hook.changed", ask.actor, NULL,
+        !hook_tell(job, ask.owner, ask.actor,
                    json_pack("{s:I, s:s}", "hook_id", (json_int_t)ask.hook_id, "action", "redelivered"),
                    error))
         return false;
@@ -117,7 +120,7 @@ run_again(RowJob *job, const void *data, Json **ret_value, GError **error)
 
 typedef struct Sending {
     Hooks *hooks;
-    Repo *repo;
+    HookOwner owner; /* its id is ours */
     gint64 hook_id;
     char *actor;
     ForgeJsonFunc done;
@@ -125,11 +128,11 @@ typedef struct Sending {
 } Sending;
 
 static Sending *
-sending_new(Hooks *hooks, Repo *repo, const char *actor, gint64 hook_id, ForgeJsonFunc done, void *data)
+sending_new(Hooks *hooks, HookOwner owner, const char *actor, gint64 hook_id, ForgeJsonFunc done, void *data)
 {
     Sending *s = g_new0(Sending, 1);
 
-    *s = (Sending){hooks_ref(hooks), repo_ref(repo), hook_id, g_strdup(actor), done, data};
+    *s = (Sending){hooks_ref(hooks), {owner.kind, g_strdup(owner.id)}, hook_id, g_strdup(actor), done, data};
     return s;
 }
 
@@ -143,34 +146,35 @@ on_written(Json *value, const GError *error, void *data)
     if (s->done != NULL)
         s->done(value, error, s->data);
     hooks_unref(s->hooks);
-    repo_unref(s->repo);
+    g_free((char *)(guintptr)s->owner.id);
     g_free(s->actor);
     g_free(s);
 }
 
 void
-delivery_list(Hooks *hooks, Repo *repo, gint64 hook_id, gint64 id, ForgePage page, ForgeJsonFunc done,
+delivery_list(Hooks *hooks, HookOwner owner, gint64 hook_id, gint64 id, ForgePage page, ForgeJsonFunc done,
               void *data)
 {
     static const RowOp op = {ROW_READS, sizeof(DeliveryAsk), ask_members, run_list};
 
-    row_run(hooks->spec.forge, repo, &op, &(DeliveryAsk){.hook_id = hook_id, .id = id, .page = page}, done,
-            data);
+    hook_run(hooks, owner, &op, &(DeliveryAsk){.owner = owner, .hook_id = hook_id, .id = id, .page = page},
+             done, data);
 }
 
 void
-delivery_again(Hooks *hooks, Repo *repo, const char *actor, gint64 hook_id, gint64 id, ForgeJsonFunc done,
-               void *data)
+delivery_again(Hooks *hooks, HookOwner owner, const char *actor, gint64 hook_id, gint64 id,
+               ForgeJsonFunc done, void *data)
 {
     static const RowOp op = {ROW_WRITES, sizeof(DeliveryAsk), ask_members, run_again};
 
-    row_run(hooks->spec.forge, repo, &op, &(DeliveryAsk){.actor = actor, .hook_id = hook_id, .id = id},
-            on_written, sending_new(hooks, repo, actor, hook_id, done, data));
+    hook_run(hooks, owner, &op, &(DeliveryAsk){.owner = owner, .actor = actor, .hook_id = hook_id, .id = id},
+             on_written, sending_new(hooks, owner, actor, hook_id, done, data));
 }
 
 /* ---- a ping: the hook is read, the body made, the delivery written ---- */
 
 typedef struct PingSpec {
+    HookOwner owner;
     gint64 hook_id;
     const char *body;
 } PingSpec;
@@ -184,7 +188,7 @@ run_ping(RowJob *job, const void *data, Json **ret_value, GError **error)
 
     id_new_uuid(guid);
     DeliveryNew new = {.hook_id = ping->hook_id, .guid = guid, .name = {"ping", NULL}, .body = ping->body};
-    DeliveryAsk ask = {.hook_id = ping->hook_id};
+    DeliveryAsk ask = {.owner = ping->owner, .hook_id = ping->hook_id};
 
     if (!delivery_insert(job, &new, &id, error))
         return false;
@@ -197,7 +201,7 @@ static bool
 run_hook_and_sender(RowJob *job, const void *data, Json **ret_value, GError **error)
 {
     const DeliveryAsk *ask = data;
-    g_autoptr(Json) hook = hook_load(job, ask->hook_id, error);
+    g_autoptr(Json) hook = hook_load(job, ask->owner, ask->hook_id, error);
     g_autoptr(Json) sender = hook != NULL ? people_json(job->people, ask->actor, error) : NULL;
 
     if (sender == NULL)
@@ -206,24 +210,35 @@ run_hook_and_sender(RowJob *job, const void *data, Json **ret_value, GError **er
     return true;
 }
 
+static Json *
+render_ping(const Sending *s, const Json *about)
+{
+    const HooksSpec *spec = &s->hooks->spec;
+    bool is_repo = s->owner.kind == HOOK_OF_REPOSITORY;
+    Repo *repo = is_repo && spec->forge != NULL ? forge_find_id(spec->forge, s->owner.id) : NULL;
+    HookEvent event = {.name = "ping",
+                       .kind = "ping",
+                       .actor = s->actor,
+                       .at_us = clock_wall_us(),
+                       .object = json_object_get(about, "hook"),
+                       .sender = json_object_get(about, "sender"),
+                       .address = spec->address};
+
+    return is_repo && repo == NULL ? NULL : spec->render[s->owner.kind](repo, &event, spec->ctx);
+}
+
 static void
 on_hook_read(Json *value, const GError *error, void *data)
 {
-    static const RowMember members[] = {ROW_AT_TEXT(PingSpec, body), ROW_AT_END};
+    static const RowMember members[] = {ROW_AT_TEXT(PingSpec, owner.id), ROW_AT_TEXT(PingSpec, body),
+                                        ROW_AT_END};
     static const RowOp op = {ROW_WRITES, sizeof(PingSpec), members, run_ping};
     Sending *s = data;
     g_autoptr(GError) refused = NULL;
     g_autoptr(Json) body = NULL;
 
-    if (error == NULL && !s->hooks->stopped) {
-        HookEvent event = {.name = "ping",
-                           .kind = "ping",
-                           .actor = s->actor,
-                           .object = json_object_get(value, "hook"),
-                           .sender = json_object_get(value, "sender")};
-
-        body = s->hooks->spec.render(s->repo, &event, s->hooks->spec.ctx);
-    }
+    if (error == NULL && !s->hooks->stopped)
+        body = render_ping(s, value);
     if (body == NULL) {
         if (error == NULL)
             err_set(&refused, ERR_UNAVAILABLE, "no ping can be sent now");
@@ -232,14 +247,14 @@ on_hook_read(Json *value, const GError *error, void *data)
     }
     g_autofree char *text = json_encode(body);
 
-    row_run(s->hooks->spec.forge, s->repo, &op, &(PingSpec){s->hook_id, text}, on_written, s);
+    hook_run(s->hooks, s->owner, &op, &(PingSpec){s->owner, s->hook_id, text}, on_written, s);
 }
 
 void
-hook_ping(Hooks *hooks, Repo *repo, const char *actor, gint64 id, ForgeJsonFunc done, void *data)
+hook_ping(Hooks *hooks, HookOwner owner, const char *actor, gint64 id, ForgeJsonFunc done, void *data)
 {
     static const RowOp op = {ROW_READS, sizeof(DeliveryAsk), ask_members, run_hook_and_sender};
 
-    row_run(hooks->spec.forge, repo, &op, &(DeliveryAsk){.actor = actor, .hook_id = id}, on_hook_read,
-            sending_new(hooks, repo, actor, id, done, data));
+    hook_run(hooks, owner, &op, &(DeliveryAsk){.owner = owner, .actor = actor, .hook_id = id}, on_hook_read,
+             sending_new(hooks, owner, actor, id, done, data));
 }

@@ -53,24 +53,60 @@ hook_next_name(const char *kind, const Json *data, size_t *at, HookName *ret_nam
     return false;
 }
 
-const char *const *
-hook_kinds(void)
+bool
+hook_kind_is_told(const char *kind)
 {
-    static const char *const kinds[] = {"branch.*", "check.*", "checks.ended", "comment.*", "commit.pushed",
-                                        "issue.*",  "label.*", "pr.*",         "review.*",  "status.*",
-                                        NULL};
-
-    return kinds;
+    for (size_t i = 0; i < G_N_ELEMENTS(rows); i++) {
+        if (strcmp(rows[i].kind, kind) == 0)
+            return true;
+    }
+    return false;
 }
 
-bool
-hook_event_is_known(const char *name)
+static bool
+is_name(const char *name)
 {
-    if (strcmp(name, "*") == 0 || strcmp(name, "ping") == 0)
-        return true;
     for (size_t i = 0; i < G_N_ELEMENTS(rows); i++) {
         if (strcmp(rows[i].name, name) == 0)
             return true;
+    }
+    return false;
+}
+
+/* Squads know the log's own names. */
+static bool
+is_pattern(const char *name)
+{
+    for (const char *const *kind = event_kinds(); *kind != NULL; kind++) {
+        if (event_kind_matches(name, *kind))
+            return true;
+    }
+    return false;
+}
+
+bool
+hook_event_is_known(HookOwnerKind kind, const char *name)
+{
+    return strcmp(name, "*") == 0 || strcmp(name, "ping") == 0 ||
+           (kind == HOOK_OF_REPOSITORY ? is_name(name) : is_pattern(name));
+}
+
+bool
+hook_kind_is_progress(const char *kind, bool *ret_ends)
+{
+    static const struct {
+        const char *kind;
+        bool ends;
+    } kinds[] = {{"task.planned", false}, {"task.moved", false},    {"pr.opened", false},
+                 {"human.asked", false},  {"task.completed", true}, {"task.failed", true},
+                 {"task.cancelled", true}};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(kinds); i++) {
+        if (strcmp(kinds[i].kind, kind) != 0)
+            continue;
+        if (ret_ends != NULL)
+            *ret_ends = kinds[i].ends;
+        return true;
     }
     return false;
 }

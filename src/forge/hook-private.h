@@ -15,15 +15,17 @@ enum {
     HOOK_BACKOFF_MAX_S = 60 * 60,
     HOOK_TICK_MS = 1000,           /* while one is due soon */
     HOOK_LONG_TICK_MS = 60 * 1000, /* while one waits */
+    HOOK_PLACE_EVERY = 1000,       /* events that nobody wanted: the place moves all the same */
 };
 
 struct Hooks {
     guint refs; /* the owner, and each piece of work under way */
     HooksSpec spec;
     bool stopped;        /* the owner has let go */
-    GHashTable *watched; /* ids of repositories that have an active hook */
+    GHashTable *watched; /* ids of repositories and squads that have an active hook */
     EventCursor *cursor; /* NULL: not started */
     bool busy;           /* an event is being made into deliveries */
+    guint passed;        /* events since the place was written */
     HttpClient *client;
     GHashTable *sending; /* id of a delivery under way -> what is being sent; NULL: sent, being written */
     bool looking;        /* for what is due */
@@ -35,7 +37,19 @@ Hooks *hooks_ref(Hooks *hooks);
 void hooks_unref(Hooks *hooks);
 
 /* Inside a job: one hook, without its secret. */
-Json *hook_load(RowJob *job, gint64 id, GError **error);
+Json *hook_load(RowJob *job, HookOwner owner, gint64 id, GError **error);
+/* "repository_id", "squad_id", "task_id". */
+const char *hook_owner_column(HookOwnerKind kind);
+/* hook.changed, with `data` (taken) and the owner. */
+bool hook_tell(RowJob *job, HookOwner owner, const char *actor, Json *data, GError **error);
+/* Jobs on hooks: a repository's know it by RowJob.repository_id too. */
+void
+hook_run(Hooks *hooks, HookOwner owner, const RowOp *op, const void *spec, ForgeJsonFunc done, void *data);
+/* What the secret of a hook is sealed for. */
+char *hook_purpose(gint64 id);
+/* An empty one of this owner. */
+bool hook_insert(RowJob *job, HookOwner owner, gint64 *ret_id, GError **error);
+bool hook_set_secret(RowJob *job, const Seal *seal, gint64 id, const char *secret, GError **error);
 
 /* What an event is called there, one row after the other from *at = 0; false: there is no other.
  * `action` may be NULL. */
@@ -43,9 +57,11 @@ typedef struct HookName {
     const char *name, *action;
 } HookName;
 bool hook_next_name(const char *kind, const Json *data, size_t *at, HookName *ret_name);
-/* For the follower's filter: NULL-terminated. */
-const char *const *hook_kinds(void);
-bool hook_event_is_known(const char *name);
+bool hook_event_is_known(HookOwnerKind kind, const char *name);
+/* Some repository's hook may want it. */
+bool hook_kind_is_told(const char *kind);
+/* What a task's progress is: `*ret_ends` (may be NULL): nothing follows. */
+bool hook_kind_is_progress(const char *kind, bool *ret_ends);
 
 /* One delivery for the hook, unless it has one of the same event. */
 typedef struct DeliveryNew {
@@ -65,6 +81,29 @@ typedef struct HookPushSpec {
 HookPush *hook_push_read(GitRepo *git, const HookPushSpec *spec, GError **error);
 void hook_push_free(HookPush *push);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HookPush, hook_push_free)
+
+/* Where the follower is, among the settings. */
+#define HOOK_PLACE "hooks.seq"
+
+/* What an event is about, for the bodies: {thread, object, sender} where RowJob.repository_id is said,
+ * {team} for squads and tasks; `for_squad`, `for_task`: a hook there wants it. */
+typedef struct HookAbout {
+    const char *kind, *actor;
+    Json *data;
+    const char *task_id, *squad_id;
+    bool for_squad, for_task;
+    HookLook look;
+} HookAbout;
+extern const RowOp hook_about_op;
+
+/* Deliveries to the hooks of RowJob.repository_id and these, and the place, which alone is moved without
+ * bodies. */
+typedef struct HookMake {
+    gint64 seq;
+    const char *squad_id, *task_id; /* NULL: none */
+    Json *bodies;                   /* [{owner, name, action, body}] */
+} HookMake;
+extern const RowOp hook_make_op;
 
 void hooks_follow(Hooks *hooks);
 /* Looks for what is due and sends it. */

@@ -13,6 +13,8 @@
 typedef struct Post {
     Hooks *hooks;
     gint64 id, hook_id;
+    HookOwnerKind owner;
+    gint64 until_us; /* not tried after that; 0: as often as there are tries */
     guint tries;
     char *url, *guid, *event, *body;
     GBytes *secret; /* sealed; NULL: none */
@@ -53,21 +55,26 @@ hook_sign(const char *secret, size_t secret_len, const char *body, size_t body_l
     return g_strconcat("sha256=", sodium_bin2hex(hex, sizeof hex, mac, sizeof mac), NULL);
 }
 
-/* NULL without an error: it has no secret. */
+/* NULL without an error: it has none. */
 static char *
-signature_of(const Post *p, GError **error)
+unseal(const Post *p, size_t *ret_len, GError **error)
 {
-    g_autofree char *purpose = g_strdup_printf("hook:%" G_GINT64_FORMAT, p->hook_id);
-    gsize sealed_len, n;
+    g_autofree char *purpose = hook_purpose(p->hook_id);
+    gsize sealed_len;
 
     if (p->secret == NULL)
         return NULL;
     const void *sealed = g_bytes_get_data(p->secret, &sealed_len);
-    char *secret = seal_unseal(p->hooks->spec.seal, purpose, sealed, sealed_len, &n, error);
 
-    if (secret == NULL)
-        return NULL;
-    char *signature = hook_sign(secret, n, p->body, strlen(p->body));
+    return seal_unseal(p->hooks->spec.seal, purpose, sealed, sealed_len, ret_len, error);
+}
+
+static char *
+signature_of(const Post *p, GError **error)
+{
+    size_t n;
+    char *secret = unseal(p, &n, error);
+    char *signature = secret != NULL ? hook_sign(secret, n, p->body, strlen(p->body)) : NULL;
 
     seal_wipe(secret, n);
     return signature;
@@ -90,19 +97,17 @@ static bool
 write_end(DbTx *tx, void *data, GError **error)
 {
     const Post *p = data;
-    gint64 now = clock_wall_us();
     guint tries = p->tries + 1;
-    const char *state = p->problem == NULL                          ? "done"
-                        : p->for_good || tries >= (guint)HOOK_TRIES ? "failed"
-                                                                    : "waiting";
-    bool waits = strcmp(state, "waiting") == 0;
+    gint64 now = clock_wall_us(), next = now + hook_pause_us(tries);
+    bool waits = p->problem != NULL && !p->for_good && tries < (guint)HOOK_TRIES &&
+                 (p->until_us == 0 || next < p->until_us);
+    const char *state = p->problem == NULL ? "done" : waits ? "waiting" : "failed";
 
     return db_exec(tx,
                    "UPDATE deliveries SET state = ?, status = ?, tries = ?, next_us = ?, problem = ?, "
                    "ended_us = ? WHERE id = ?",
-                   DB_ARGS(db_text(state), db_int(p->status), db_int(tries),
-                           db_int(waits ? now + hook_pause_us(tries) : now), db_text(p->problem),
-                           db_int(waits ? 0 : now), db_int(p->id)),
+                   DB_ARGS(db_text(state), db_int(p->status), db_int(tries), db_int(waits ? next : now),
+                           db_text(p->problem), db_int(waits ? 0 : now), db_int(p->id)),
                    error);
 }
 
@@ -112,7 +117,7 @@ arm(Hooks *hooks, gint64 next_us)
     enum { SOON_US = 60 * G_USEC_PER_SEC };
 
     if (next_us != 0)
-        loop_timer_set(hooks->spec.forge->spec.loop, &hooks->tick,
+        loop_timer_set(hooks->spec.loop, &hooks->tick,
                        next_us - clock_wall_us() < SOON_US ? HOOK_TICK_MS : HOOK_LONG_TICK_MS);
 }
 
@@ -142,7 +147,7 @@ static void
 end_post(Post *p)
 {
     g_hash_table_replace(p->hooks->sending, dup_id(p->id), NULL);
-    db_write(p->hooks->spec.forge->spec.db, write_end, on_ended, p, post_free);
+    db_write(p->hooks->spec.db, write_end, on_ended, p, post_free);
 }
 
 static bool
@@ -169,30 +174,69 @@ on_done(HttpCall *call, int status, const GError *error, void *ctx)
     end_post(p);
 }
 
-static void
-send_post(Post *p)
+/* ---- sending ---- */
+
+static bool
+call(Post *p, const char *url, const char *const *headers, GError **error)
 {
     static const HttpCallHandler handler = {.data = on_data, .done = on_done};
-    g_autoptr(GError) error = NULL;
-    g_autofree char *signature = signature_of(p, &error);
-    g_autofree char *event = g_strconcat("X-GitHub-Event: ", p->event, NULL);
-    g_autofree char *guid = g_strconcat("X-GitHub-Delivery: ", p->guid, NULL);
-    g_autofree char *hook = g_strdup_printf("X-GitHub-Hook-ID: %" G_GINT64_FORMAT, p->hook_id);
-    g_autofree char *signed_by = signature != NULL ? g_strconcat("X-Hub-Signature-256: ", signature, NULL)
-                                                   : NULL;
-    const char *headers[] = {
-        "Content-Type: application/json", "User-Agent: Coop-Hookshot/1", event, guid, hook, signed_by, NULL};
     HttpCallSpec spec = HTTP_CALL_SPEC_INIT;
 
     spec.method = "POST";
-    spec.url = p->url;
+    spec.url = url;
     spec.headers = headers;
     spec.body = p->body;
     spec.body_len = strlen(p->body);
     spec.total_ms = HOOK_TIMEOUT_MS;
-    if (error == NULL && http_client_call(p->hooks->client, &spec, &handler, p, &error) != NULL)
+    return http_client_call(p->hooks->client, &spec, &handler, p, error) != NULL;
+}
+
+/* Repositories tell as GitHub does, squads in their own name. */
+static bool
+send_signed(Post *p, GError **error)
+{
+    const char *from = p->owner == HOOK_OF_REPOSITORY ? "GitHub" : "Coop";
+    g_autoptr(GError) sealed = NULL;
+    g_autofree char *signature = signature_of(p, &sealed);
+    g_autofree char *event = g_strdup_printf("X-%s-Event: %s", from, p->event);
+    g_autofree char *guid = g_strdup_printf("X-%s-Delivery: %s", from, p->guid);
+    g_autofree char *hook = g_strdup_printf("X-%s-Hook-ID: %" G_GINT64_FORMAT, from, p->hook_id);
+    g_autofree char *signed_by = signature != NULL ? g_strconcat("X-Hub-Signature-256: ", signature, NULL)
+                                                   : NULL;
+    const char *headers[] = {
+        "Content-Type: application/json", "User-Agent: Coop-Hookshot/1", event, guid, hook, signed_by, NULL};
+
+    if (sealed == NULL)
+        return call(p, p->url, headers, error);
+    g_propagate_error(error, g_steal_pointer(&sealed));
+    return false;
+}
+
+/* Whoever has the address may speak there: nothing more is shown. */
+static bool
+send_reply(Post *p, GError **error)
+{
+    static const char *const headers[] = {"Content-Type: application/json; charset=utf-8",
+                                          "User-Agent: Coop-Hookshot/1", NULL};
+    size_t n = 0;
+
+    if (clock_wall_us() >= p->until_us)
+        return err_set(error, ERR_TIMEOUT, "answers are not taken there any more");
+    char *url = unseal(p, &n, error);
+    bool ok = url != NULL && call(p, url, headers, error);
+
+    seal_wipe(url, n);
+    return ok;
+}
+
+static void
+send_post(Post *p)
+{
+    g_autoptr(GError) error = NULL;
+
+    if ((p->owner == HOOK_OF_TASK ? send_reply : send_signed)(p, &error))
         return;
-    p->problem = g_strdup(error->message);
+    p->problem = g_strdup(error != NULL ? error->message : "it has no address");
     p->for_good = true;
     end_post(p);
 }
@@ -232,6 +276,12 @@ read_post(Look *l, DbRows *rows)
                 .event = g_strdup(db_rows_text(rows, 4)),
                 .body = g_strdup(db_rows_text(rows, 5)),
                 .url = g_strdup(db_rows_text(rows, 6))};
+    if (!db_rows_is_null(rows, 9))
+        p->owner = HOOK_OF_SQUAD;
+    if (!db_rows_is_null(rows, 10)) {
+        p->owner = HOOK_OF_TASK;
+        p->until_us = db_rows_int(rows, 11) + HOOK_REPLY_LIFE_S * (gint64)G_USEC_PER_SEC;
+    }
     if (!db_rows_is_null(rows, 7)) {
         const void *sealed = db_rows_blob(rows, 7, &n);
 
@@ -248,7 +298,8 @@ look_work(DbTx *tx, void *data, GError **error)
     gint64 now = clock_wall_us();
     g_autoptr(DbRows) rows = db_query(
         tx,
-        "SELECT d.id, d.hook_id, d.tries, d.guid, d.event, d.body, h.url, h.secret, d.next_us FROM "
+        "SELECT d.id, d.hook_id, d.tries, d.guid, d.event, d.body, h.url, h.secret, d.next_us, h.squad_id, "
+        "h.task_id, h.created_us FROM "
         "deliveries d JOIN hooks h ON h.id = d.hook_id WHERE d.state = 'waiting' AND h.active = 1 "
         "ORDER BY d.next_us, d.id LIMIT ?",
         DB_ARGS(db_int(HOOK_SENDING_MAX * 2)), error);
@@ -317,7 +368,7 @@ hooks_send(Hooks *hooks)
     g_hash_table_iter_init(&iter, hooks->sending);
     while (g_hash_table_iter_next(&iter, &id, NULL))
         g_hash_table_add(l->sending, dup_id(*(gint64 *)id));
-    db_read(hooks->spec.forge->spec.db, look_work, on_looked, l, look_free);
+    db_read(hooks->spec.db, look_work, on_looked, l, look_free);
 }
 
 /* ---- life ---- */
@@ -372,7 +423,7 @@ hooks_free(Hooks *hooks)
     gpointer post;
 
     hooks->stopped = true;
-    loop_timer_cancel(hooks->spec.forge->spec.loop, &hooks->tick);
+    loop_timer_cancel(hooks->spec.loop, &hooks->tick);
     g_clear_pointer(&hooks->cursor, event_cursor_free);
     /* Its calls end without a word. */
     g_clear_pointer(&hooks->client, http_client_free);

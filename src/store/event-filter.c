@@ -85,8 +85,8 @@ filter_copy_get(const FilterCopy *copy)
     return copy != NULL ? &copy->filter : NULL;
 }
 
-static bool
-kind_matches(const char *pattern, const char *kind)
+bool
+event_kind_matches(const char *pattern, const char *kind)
 {
     size_t len = strlen(pattern);
 
@@ -102,7 +102,7 @@ kind_passes(const FilterCopy *copy, const char *kind)
     if (copy == NULL || copy->filter.kinds == NULL)
         return true;
     for (const char *const *k = copy->filter.kinds; *k != NULL; k++) {
-        if (kind_matches(*k, kind))
+        if (event_kind_matches(*k, kind))
             return true;
     }
     return false;

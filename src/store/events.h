@@ -32,6 +32,8 @@ bool event_append(DbTx *tx, const EventSpec *event, gint64 *ret_seq, GError **er
 
 bool event_kind_is_known(const char *kind);
 const char *const *event_kinds(void); /* sorted, NULL-terminated */
+/* `pattern`: an exact name, or "box.*". */
+bool event_kind_matches(const char *pattern, const char *kind);
 
 /* ---- a stored event: immutable, shared ---- */
 

@@ -65,6 +65,23 @@ squad_get(Team *team, const char *id_or_name, const char *owner, TeamJsonFunc do
     team_run(team, &get_op, &(SquadRef){.id = id_or_name, .owner = owner}, done, data);
 }
 
+static bool
+run_find_to_change(RowJob *job, const void *data, Json **ret_value, GError **error)
+{
+    const SquadRef *ref = data;
+
+    *ret_value = squad_row_to_change(job, ref->id, ref->owner, error);
+    return *ret_value != NULL;
+}
+
+void
+squad_get_to_change(Team *team, const char *id_or_name, const char *owner, TeamJsonFunc done, void *data)
+{
+    static const RowOp op = {ROW_READS, sizeof(SquadRef), ref_members, run_find_to_change};
+
+    team_run(team, &op, &(SquadRef){.id = id_or_name, .owner = owner}, done, data);
+}
+
 typedef struct SquadPage {
     const char *owner;
     ForgePage page;
@@ -289,6 +306,7 @@ run_remove(RowJob *job, const void *data, Json **ret_value, GError **error)
     g_autofree char *old = g_strdup_printf("%s/%s", name, id);
 
     if (!db_exec(job->tx, "DELETE FROM squad_members WHERE squad_id = ?", DB_ARGS(db_text(id)), error) ||
+        !db_exec(job->tx, "DELETE FROM hooks WHERE squad_id = ?", DB_ARGS(db_text(id)), error) ||
         !db_exec(job->tx, "UPDATE squads SET status = 'removed', name = ?, updated_us = ? WHERE id = ?",
                  DB_ARGS(db_text(old), db_int(row_later_us(job, row)), db_text(id)), error) ||
         !tell(job, m->spec.actor, id, name, "removed", error))

@@ -35,9 +35,12 @@ typedef struct SquadSpec {
 } SquadSpec;
 void squad_create(Team *team, const SquadSpec *spec, TeamJsonFunc done, void *data);
 void squad_edit(Team *team, const SquadSpec *spec, TeamJsonFunc done, void *data);
-/* ERR_CONFLICT: it has tasks that go on.  Its identities are revoked. */
+/* ERR_CONFLICT: it has tasks that go on.  Its identities are revoked, its hooks are gone. */
 void squad_remove(Team *team, const SquadSpec *spec, TeamJsonFunc done, void *data);
 void squad_get(Team *team, const char *id_or_name, const char *owner, TeamJsonFunc done, void *data);
+/* Without its members; ERR_DENIED: it is the machine's. */
+void
+squad_get_to_change(Team *team, const char *id_or_name, const char *owner, TeamJsonFunc done, void *data);
 void squad_list(Team *team, const char *owner, ForgePage page, TeamJsonFunc done, void *data);
 
 /* `fields`: {name, role, specialization, llm_provider, llm_model, system_prompt, adapter, template, config,

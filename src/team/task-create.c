@@ -3,11 +3,12 @@
 
 #include "base/err.h"
 #include "base/id.h"
+#include "forge/hook.h"
 #include "forge/workspace.h"
 #include "team/plan-private.h"
 #include "team/repo-file.h"
 
-enum { DEDUPE_MAX = 200, REPLY_MAX = 2048, NUMBER_TEXT_MAX = 24 };
+enum { DEDUPE_MAX = 200, NUMBER_TEXT_MAX = 24 };
 
 /* The spec, with what only the loop can find out. */
 typedef struct TaskMake {
@@ -65,8 +66,6 @@ check_spec(const TaskSpec *spec, GError **error)
         return err_set(error, ERR_INVALID, "the request must have 1 to %d bytes", TASK_REQUEST_MAX);
     if (spec->dedupe != NULL && (spec->dedupe[0] == '\0' || strlen(spec->dedupe) > DEDUPE_MAX))
         return err_set(error, ERR_INVALID, "'dedupe' must have 1 to %d bytes", DEDUPE_MAX);
-    if (spec->reply != NULL && strlen(spec->reply) > REPLY_MAX)
-        return err_set(error, ERR_INVALID, "'reply' is longer than %d bytes", REPLY_MAX);
     return row_check_text("the request", spec->request, TASK_REQUEST_MAX, ROW_TEXT_NEEDED, error);
 }
 
@@ -167,14 +166,13 @@ add_row(RowJob *job, const TaskSpec *s, const TaskParts *p, GError **error)
 {
     return db_exec(job->tx,
                    "INSERT INTO tasks (id, number, squad_id, owner, actor, source, dedupe, title, request, "
-                   "repository_id, base_branch, branch, policy, state, reply, created_us, updated_us) "
-                   "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'queued', ?, ?, ?)",
+                   "repository_id, base_branch, branch, policy, state, created_us, updated_us) "
+                   "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'queued', ?, ?)",
                    DB_ARGS(db_text(p->id), db_int(p->number), db_text(row_text(p->squad, "id")),
                            db_text(s->owner != NULL ? s->owner : ""), db_text(s->actor), db_text(s->source),
                            db_text(p->dedupe), db_text(p->title), db_text(s->request),
                            db_text(p->repository_id), db_text(p->base), db_text(p->branch),
-                           db_text(p->policy_text), db_text(s->reply), db_int(job->now_us),
-                           db_int(job->now_us)),
+                           db_text(p->policy_text), db_int(job->now_us), db_int(job->now_us)),
                    error);
 }
 
@@ -250,7 +248,8 @@ run_create(RowJob *job, const void *data, Json **ret_value, GError **error)
     bool is_new = *ret_value == NULL;
 
     if (is_new) {
-        if (!fill_parts(job, m, &p, error) || !add_row(job, s, &p, error) || !add_plan(job, s, p.id, error))
+        if (!fill_parts(job, m, &p, error) || !add_row(job, s, &p, error) || !add_plan(job, s, p.id, error) ||
+            (s->reply != NULL && !hook_add_reply(job, s->seal, p.id, s->reply, error)))
             return false;
         *ret_value = task_row(job, &(TaskRef){.id = p.id}, error);
         if (*ret_value == NULL || !tell(job, s, *ret_value, error))

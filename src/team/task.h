@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
+#include "forge/seal.h"
 #include "forge/thread.h"
 #include "team/team.h"
 
@@ -8,7 +9,7 @@
  *   queued -> planning -> approving -> preparing -> working -> reviewing -> landing -> done
  *      any of them -> blocked (with a question; back by an answer or a retry), failed, cancelled
  *
- * As JSON: the row's columns by name (plan_id, never reply), `squad` {id, name}, `column` of the board
+ * As JSON: the row's columns by name, `squad` {id, name}, `column` of the board
  * (backlog, in_progress, in_review, done), `progress` {done, total}, `waiting_for` (in words, or null);
  * task_get() adds `plan`, `steps`, `agents`, `questions`, `kept`, `totals`. */
 
@@ -28,7 +29,8 @@ typedef struct TaskSpec {
     const char *repository; /* "owner/name"; NULL: the squad's, or none; "": none */
     const char *base;       /* branch; NULL: the squad's, else the repository's default */
     const char *dedupe;     /* the same again is the same task; NULL: none */
-    const char *reply;      /* where progress is posted to; NULL: nowhere */
+    const char *reply;      /* where progress is posted to (hook.h); NULL: nowhere */
+    const Seal *seal;       /* what that address is kept with; borrowed until the database is closed */
     Json *policy;           /* over the squad's config; NULL: as it is */
     Json *plan;             /* a person's; NULL: made */
 } TaskSpec;

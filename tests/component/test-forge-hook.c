@@ -20,13 +20,13 @@ static const ScriptStep ok_forever[] = {{SCRIPT_REQUEST}, {SCRIPT_SEND, ANSWER("
 #define HOOK_ASK(func, world, ...)                                                                           \
     ({                                                                                                       \
         RowAnswer answer_ = {0};                                                                             \
-        func((world)->hooks, (world)->rows->repo, __VA_ARGS__, on_row_answer, &answer_);                     \
+        func((world)->hooks, (world)->owner, __VA_ARGS__, on_row_answer, &answer_);                          \
         row_answer_wait(&answer_);                                                                           \
     })
 #define HOOK_FAIL(kind, text, func, world, ...)                                                              \
     do {                                                                                                     \
         RowAnswer answer_ = {0};                                                                             \
-        func((world)->hooks, (world)->rows->repo, __VA_ARGS__, on_row_answer, &answer_);                     \
+        func((world)->hooks, (world)->owner, __VA_ARGS__, on_row_answer, &answer_);                          \
         row_answer_wait_error(&answer_, kind, text);                                                         \
     } while (0)
 
@@ -34,6 +34,7 @@ typedef struct HookWorld {
     RowWorld *rows;
     Seal *seal;
     Hooks *hooks;
+    HookOwner owner; /* the repository, unless a test says another */
     guint rendered;
 } HookWorld;
 
@@ -47,13 +48,33 @@ render(Repo *repo, const HookEvent *event, void *ctx)
                      event->thread, "object", event->object, "sender", event->sender);
 }
 
+/* For squads and tasks: what the follower handed over. */
+static Json *
+render_told(Repo *repo, const HookEvent *event, void *ctx)
+{
+    g_assert_null(repo);
+    return json_pack("{s:s, s:O?, s:O?, s:O?}", "kind", event->kind, "whole", event->whole, "about",
+                     event->about, "hook", event->whole == NULL ? event->object : NULL);
+}
+
+static Json *
+look(RowJob *job, const char *task_id, const char *squad_id, GError **error)
+{
+    return json_pack("{s:s?, s:s?}", "task", task_id, "squad", squad_id);
+}
+
 static void
 start(HookWorld *w, bool allow_loopback)
 {
-    HooksSpec spec = {.forge = w->rows->forge,
+    HooksSpec spec = {.loop = w->rows->forge->spec.loop,
+                      .db = w->rows->forge->spec.db,
+                      .events = w->rows->forge->spec.events,
+                      .forge = w->rows->forge,
                       .seal = w->seal,
+                      .address = "http://coop",
                       .allow_loopback = allow_loopback,
-                      .render = render,
+                      .render = {render, render_told, render_told},
+                      .look = look,
                       .ctx = w};
 
     w->hooks = hooks_new(&spec);
@@ -77,6 +98,7 @@ world_new(bool allow_loopback)
     w->rows = row_world_new();
     w->seal = seal_open(w->rows->bench->dir, NULL);
     g_assert_nonnull(w->seal);
+    w->owner = (HookOwner){HOOK_OF_REPOSITORY, w->rows->repo->id};
     start(w, allow_loopback);
     return w;
 }
@@ -390,6 +412,172 @@ test_secret_is_sealed(void)
     HOOK_FAIL(ERR_NOT_FOUND, NULL, hook_get, w, hook);
 }
 
+/* ---- squads, and tasks that answer to a chat ---- */
+
+#define SQUAD "5db39020-292a-44ff-b3b4-a720d496f292"
+#define TASK "0c1f8a54-9f0e-4d0c-8f61-0c8f6b2f9a10"
+#define REPLY_PATH "/commands/T1/secret-place"
+
+static void
+add_task(HookWorld *w)
+{
+    row_world_sql(w->rows, "INSERT INTO squads (id, user_id, name, created_us, updated_us) VALUES ('" SQUAD
+                           "', '', 'shop', 1, 1)");
+    row_world_sql(w->rows,
+                  "INSERT INTO tasks (id, number, squad_id, owner, actor, source, title, request, state, "
+                  "created_us, updated_us) VALUES ('" TASK "', 12, '" SQUAD
+                  "', '', 'local', 'slack', 'Wheel', 'a wheel', 'working', 1, 1)");
+}
+
+static void
+tell(HookWorld *w, const char *kind)
+{
+    store_append(w->rows->bench->db, &(EventSpec){.kind = kind, .actor = "coop", .task_id = TASK}, 1);
+}
+
+static void
+test_squad(void)
+{
+    static const char *const events[] = {"task.*", "pr.opened", NULL}, *const odd[] = {"push", NULL};
+    g_autoptr(HookWorld) w = world_new(true);
+    g_autoptr(Script) script = script_serve_one(ok_forever);
+    g_autofree char *url = script_url(script, "/in");
+
+    add_task(w);
+    tell(w, "task.created"); /* before the hook */
+    w->owner = (HookOwner){HOOK_OF_SQUAD, SQUAD};
+    HOOK_FAIL(ERR_INVALID, "push", hook_put, w,
+              &(HookSpec){.actor = "local", .url = url, .events = odd, .active = -1});
+    gint64 hook = add_hook(w, url, events);
+
+    tell(w, "agent.thought");
+    tell(w, "task.completed");
+    g_autoptr(Json) delivery = wait_delivery(w, hook, "done", 1);
+    g_autofree char *head = script_dup_head(script);
+    const char *text = row_text(delivery, "body");
+    g_autoptr(Json) body = json_decode(text, strlen(text), NULL);
+    g_autofree char *signature = hook_sign(SECRET, strlen(SECRET), text, strlen(text));
+
+    g_assert_cmpint(count_deliveries(w), ==, 1);
+    g_assert_nonnull(strstr(head, "\r\nX-Coop-Event: task.completed\r\n"));
+    g_assert_nonnull(strstr(head, signature));
+    g_assert_null(strstr(head, "X-GitHub"));
+    g_assert_cmpstr(row_text(json_object_get(body, "about"), "squad"), ==, SQUAD);
+    g_assert_cmpstr(row_text(json_object_get(body, "whole"), "kind"), ==, "task.completed");
+    json_decref(HOOK_ASK(hook_ping, w, "local", hook));
+    w->owner = (HookOwner){HOOK_OF_REPOSITORY, w->rows->repo->id};
+    HOOK_FAIL(ERR_NOT_FOUND, NULL, hook_get, w, hook);
+}
+
+typedef struct ReplyJob {
+    const Seal *seal;
+    const char *url;
+} ReplyJob;
+
+static bool
+add_reply(DbTx *tx, void *data, GError **error)
+{
+    ReplyJob *reply = data;
+    g_auto(RowJob) job = {0};
+
+    row_job_init(&job, tx, "");
+    return hook_add_reply(&job, reply->seal, TASK, reply->url, error);
+}
+
+static void
+begin_reply(HookWorld *w, Script *script)
+{
+    g_autofree char *url = script_url(script, REPLY_PATH);
+
+    add_task(w);
+    g_assert_true(store_write(w->rows->bench->db, add_reply, &(ReplyJob){w->seal, url}, NULL));
+}
+
+static void
+wait_replies(HookWorld *w, gint64 n)
+{
+    while (store_read_int(w->rows->bench->db, "SELECT COUNT(*) FROM deliveries WHERE state = 'done'") < n)
+        g_main_context_iteration(NULL, FALSE);
+    settle_jobs(w);
+}
+
+/* Five at most, the last for the end; nothing but the words is shown there. */
+static void
+test_reply(void)
+{
+    g_autoptr(HookWorld) w = world_new(true);
+    g_autoptr(Script) script = script_serve_one(ok_forever);
+
+    begin_reply(w, script);
+    tell(w, "tool.used");
+    for (guint i = 0; i < 2 * HOOK_REPLIES_MAX; i++)
+        tell(w, "human.asked");
+    tell(w, "task.completed");
+    wait_replies(w, HOOK_REPLIES_MAX);
+    g_autofree char *head = script_dup_head(script);
+
+    g_assert_true(g_str_has_prefix(head, "POST " REPLY_PATH " HTTP/1.1\r\n"));
+    g_assert_null(strstr(head, "\r\nX-"));
+    g_assert_cmpint(count_deliveries(w), ==, HOOK_REPLIES_MAX);
+    g_assert_cmpint(
+        store_read_int(w->rows->bench->db, "SELECT COUNT(*) FROM deliveries WHERE event = 'task.completed'"),
+        ==, 1);
+    g_assert_cmpint(store_read_int(w->rows->bench->db, "SELECT COUNT(*) FROM hooks WHERE url <> '' OR "
+                                                       "instr(secret, 'secret-place') > 0"),
+                    ==, 0);
+}
+
+/* After half an hour nobody takes them: none is made, none is tried again, and the address goes with the
+ * next. */
+static void
+test_reply_is_too_late(void)
+{
+    static const ScriptStep busy[] = {{SCRIPT_REQUEST}, {SCRIPT_SEND, ANSWER("503 Busy")}, {SCRIPT_AGAIN}};
+    g_autoptr(HookWorld) w = world_new(true);
+    g_autoptr(Script) script = script_serve_one(busy);
+    gint64 now = g_get_real_time(), life = HOOK_REPLY_LIFE_S * (gint64)G_USEC_PER_SEC;
+    g_autofree char *soon = g_strdup_printf("UPDATE hooks SET created_us = %" G_GINT64_FORMAT,
+                                            now - life + 5 * (gint64)G_USEC_PER_SEC);
+    g_autofree char *over = g_strdup_printf("UPDATE hooks SET created_us = %" G_GINT64_FORMAT, now - life);
+
+    begin_reply(w, script);
+    row_world_sql(w->rows, soon);
+    tell(w, "human.asked");
+    while (store_read_int(w->rows->bench->db, "SELECT COUNT(*) FROM deliveries WHERE state = 'failed'") == 0)
+        g_main_context_iteration(NULL, FALSE);
+    settle_jobs(w);
+    row_world_sql(w->rows, over);
+    row_world_sql(w->rows, "UPDATE deliveries SET state = 'waiting', next_us = 0, tries = 0");
+    hooks_send(w->hooks);
+    tell(w, "task.completed");
+    while (store_read_int(w->rows->bench->db, "SELECT COUNT(*) FROM deliveries WHERE state = 'failed' AND "
+                                              "problem LIKE '%not taken there any more'") == 0)
+        g_main_context_iteration(NULL, FALSE);
+    settle_jobs(w);
+    g_assert_cmpint(count_deliveries(w), ==, 1);
+    row_world_sql(w->rows,
+                  "INSERT INTO tasks (id, number, squad_id, owner, actor, source, title, request, state, "
+                  "created_us, updated_us) SELECT 'other', 13, squad_id, '', '', '', '', '', 'done', 1, 1 "
+                  "FROM tasks");
+    row_world_sql(w->rows, "UPDATE hooks SET task_id = 'other'");
+    g_assert_true(store_write(w->rows->bench->db, add_reply, &(ReplyJob){w->seal, "http://x/"}, NULL));
+    g_assert_cmpint(store_read_int(w->rows->bench->db, "SELECT COUNT(*) FROM hooks"), ==, 1);
+    g_assert_cmpint(count_deliveries(w), ==, 0);
+}
+
+/* Many events that concern nobody: a restart does not read them again. */
+static void
+test_place_moves(void)
+{
+    g_autoptr(HookWorld) w = world_new(true);
+    gint64 last = store_append(w->rows->bench->db, &(EventSpec){.kind = "box.warned", .actor = "coop"},
+                               2 * HOOK_PLACE_EVERY);
+
+    while (store_read_int(w->rows->bench->db, "SELECT COALESCE(MAX(CAST(value AS INTEGER)), 0) FROM settings "
+                                              "WHERE name = 'hooks.seq'") < last - HOOK_PLACE_EVERY)
+        g_main_context_iteration(NULL, FALSE);
+}
+
 /* ---- a server that is killed ---- */
 
 static gint64
@@ -491,6 +679,10 @@ main(int argc, char **argv)
     g_test_add_func("/forge/hook/refuses-places", test_refuses_places);
     g_test_add_func("/forge/hook/starts-again", test_starts_again);
     g_test_add_func("/forge/hook/secret-is-sealed", test_secret_is_sealed);
+    g_test_add_func("/forge/hook/squad", test_squad);
+    g_test_add_func("/forge/hook/reply", test_reply);
+    g_test_add_func("/forge/hook/reply-is-too-late", test_reply_is_too_late);
+    g_test_add_func("/forge/hook/place-moves", test_place_moves);
     g_test_add_data_func("/forge/hook/killed", argv[0], test_killed);
     return g_test_run();
 }

@@ -40,7 +40,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
 class Delivery:
     def __init__(self, owner, path, headers, body):
         self.path, self.headers, self.body = path, headers, body
-        self.event, self.guid = headers['X-GitHub-Event'], headers['X-GitHub-Delivery']
+        # Repositories tell as GitHub does, squads in their own name.
+        self.event, self.guid = (headers.get(f'X-GitHub-{name}') or headers.get(f'X-Coop-{name}')
+                                 for name in ('Event', 'Delivery'))
         self.json = json.loads(body)
         self.is_signed = owner.secret is not None and hmac.compare_digest(
             headers.get('X-Hub-Signature-256') or '',

@@ -222,6 +222,42 @@ test_failing_step_leaves_nothing(void)
     g_assert_cmpint(store_read_int(db, "SELECT max(version) FROM schema"), ==, 2);
 }
 
+/* Hooks and what was delivered are still there, and of somebody. */
+static void
+test_hooks_made_anew(void)
+{
+    enum { BEFORE = 15 };
+    static const char *const rows[] = {
+        "INSERT INTO repositories (id, number, owner, name, folded, description, default_branch, insecure, "
+        "state, settings, next_number, bytes, actor, created_us, updated_us, pushed_us, fetched_us, "
+        "packed_us) VALUES ('r', 1, 'o', "
+        "'n', 'o/n', '', 'main', 0, 'ready', '{}', 1, 0, 'local', 1, 1, 1, 0, 0)",
+        "INSERT INTO hooks (id, repository_id, url, secret, events, active, since_seq, created_us, "
+        "updated_us) VALUES (7, 'r', 'http://x/', x'00ff', '[\"push\"]', 1, 3, 4, 5)",
+        "INSERT INTO deliveries (id, hook_id, seq, guid, event, body, state, status, tries, next_us, "
+        "created_us, ended_us) VALUES (9, 7, 3, 'g', 'push', '{}', 'waiting', 0, 0, 0, 1, 0)",
+    };
+    g_autoptr(StoreBench) b = store_bench_new();
+    Db *old = open_with(b, migrations_builtin.items, BEFORE, NULL);
+
+    for (size_t i = 0; i < G_N_ELEMENTS(rows); i++)
+        g_assert_true(store_write_sql(old, rows[i], NULL));
+    db_close(old);
+    store_bench_open(b, NULL);
+    g_assert_cmpint(store_read_int(b->db,
+                                   "SELECT COUNT(*) FROM hooks h JOIN deliveries d ON d.hook_id = h.id "
+                                   "WHERE h.id = 7 AND h.repository_id = 'r' AND h.secret = x'00ff' "
+                                   "AND h.squad_id IS NULL AND d.id = 9 AND d.guid = 'g'"),
+                    ==, 1);
+    g_assert_false(store_write_sql(b->db,
+                                   "INSERT INTO hooks (id, url, events, active, since_seq, created_us, "
+                                   "updated_us) VALUES (8, '', '[]', 1, 0, 0, 0)",
+                                   NULL));
+    g_assert_true(store_write_sql(b->db, "DELETE FROM repositories", NULL));
+    g_assert_cmpint(store_read_int(b->db, "SELECT (SELECT COUNT(*) FROM hooks) + COUNT(*) FROM deliveries"),
+                    ==, 0);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -238,5 +274,6 @@ main(int argc, char **argv)
     g_test_add_func("/store/open/empty-file", test_empty_file_is_a_beginning);
     g_test_add_func("/store/migrate/steps", test_steps);
     g_test_add_func("/store/migrate/failing", test_failing_step_leaves_nothing);
+    g_test_add_func("/store/migrate/hooks", test_hooks_made_anew);
     return g_test_run();
 }

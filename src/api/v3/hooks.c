@@ -20,6 +20,15 @@ ask_hooks(ApiCall *call, int status, V3Render render)
     return v3_ask_new(call, resource, status, render);
 }
 
+static HookOwner
+owner_of(const V3Ask *ask)
+{
+    RepoInfo info;
+
+    repo_info(ask->repo, &info);
+    return (HookOwner){HOOK_OF_REPOSITORY, info.id};
+}
+
 /* ---- reading ---- */
 
 static void
@@ -28,7 +37,7 @@ list_hooks(ApiCall *call)
     V3Ask *ask = ask_hooks(call, 200, v3_hook);
 
     if (ask != NULL)
-        hook_list(call->api->hooks, ask->repo, ask->page, v3_ask_on_list, ask);
+        hook_list(call->api->hooks, owner_of(ask), ask->page, v3_ask_on_list, ask);
 }
 
 static void
@@ -38,7 +47,7 @@ get_hook(ApiCall *call)
     V3Ask *ask;
 
     if (v3_param_int(call, "hook", &id) && (ask = ask_hooks(call, 200, v3_hook)) != NULL)
-        hook_get(call->api->hooks, ask->repo, id, v3_ask_on_row, ask);
+        hook_get(call->api->hooks, owner_of(ask), id, v3_ask_on_row, ask);
 }
 
 /* ---- changing ---- */
@@ -111,7 +120,7 @@ put(ApiCall *call, Json *body, gint64 id)
     spec.events = names;
     if (json_is_boolean(json_object_get(body, "active")))
         spec.active = active;
-    hook_put(call->api->hooks, ask->repo, &spec, v3_ask_on_row, ask);
+    hook_put(call->api->hooks, owner_of(ask), &spec, v3_ask_on_row, ask);
 }
 
 static void
@@ -148,7 +157,7 @@ delete_hook(ApiCall *call)
     V3Ask *ask;
 
     if (v3_param_int(call, "hook", &id) && (ask = ask_hooks(call, 204, NULL)) != NULL)
-        hook_remove(call->api->hooks, ask->repo, call->caller.actor, id, v3_ask_on_gone, ask);
+        hook_remove(call->api->hooks, owner_of(ask), call->caller.actor, id, v3_ask_on_gone, ask);
 }
 
 static void
@@ -158,7 +167,7 @@ post_ping(ApiCall *call)
     V3Ask *ask;
 
     if (v3_param_int(call, "hook", &id) && (ask = ask_hooks(call, 204, NULL)) != NULL)
-        hook_ping(call->api->hooks, ask->repo, call->caller.actor, id, v3_ask_on_gone, ask);
+        hook_ping(call->api->hooks, owner_of(ask), call->caller.actor, id, v3_ask_on_gone, ask);
 }
 
 /* ---- deliveries ---- */
@@ -170,7 +179,7 @@ list_deliveries(ApiCall *call)
     V3Ask *ask;
 
     if (v3_param_int(call, "hook", &hook) && (ask = ask_hooks(call, 200, v3_delivery)) != NULL)
-        delivery_list(call->api->hooks, ask->repo, hook, 0, ask->page, v3_ask_on_list, ask);
+        delivery_list(call->api->hooks, owner_of(ask), hook, 0, ask->page, v3_ask_on_list, ask);
 }
 
 static void
@@ -181,7 +190,7 @@ get_delivery(ApiCall *call)
 
     if (v3_param_int(call, "hook", &hook) && v3_param_int(call, "delivery", &id) &&
         (ask = ask_hooks(call, 200, v3_delivery_whole)) != NULL)
-        delivery_list(call->api->hooks, ask->repo, hook, id, ask->page, v3_ask_on_row, ask);
+        delivery_list(call->api->hooks, owner_of(ask), hook, id, ask->page, v3_ask_on_row, ask);
 }
 
 static Json *
@@ -198,7 +207,7 @@ post_attempt(ApiCall *call)
 
     if (v3_param_int(call, "hook", &hook) && v3_param_int(call, "delivery", &id) &&
         (ask = ask_hooks(call, 202, nothing)) != NULL)
-        delivery_again(call->api->hooks, ask->repo, call->caller.actor, hook, id, v3_ask_on_row, ask);
+        delivery_again(call->api->hooks, owner_of(ask), call->caller.actor, hook, id, v3_ask_on_row, ask);
 }
 
 #define HOOK V3_REPO "/hooks/{hook}"

@@ -44,8 +44,7 @@ CREATE TABLE squad_members (
 
 -- number is the short name, which branches carry.  policy is the squad's config with what the request
 -- says, as it was when the task was made.  state: see team/task.h.  wake_us: nothing is tried before
--- that.  ending: {state, reason, actor} while it is being stopped.  reply: whom to tell about progress (a
--- chat's address).
+-- that.  ending: {state, reason, actor} while it is being stopped.
 CREATE TABLE tasks (
     id TEXT NOT NULL PRIMARY KEY,
     number BIGINT NOT NULL UNIQUE,
@@ -74,7 +73,6 @@ CREATE TABLE tasks (
     ending TEXT,
     merge_id BIGINT,
     report TEXT,
-    reply TEXT,
     created_us BIGINT NOT NULL,
     started_us BIGINT NOT NULL DEFAULT 0,
     ended_us BIGINT NOT NULL DEFAULT 0,

@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Webhooks of squads: what their tasks do is told elsewhere, signed, and none of it is lost."""
+import contextlib
+import json
+import sqlite3
+
+import pytest
+
+from harness import check_error, wait_until
+from hookserver import HookServer
+
+LOOPBACK = {'COOP_WEBHOOKS_ALLOW_LOOPBACK': 'true'}
+SQUADS, TASKS = '/api/v1/squads', '/api/v1/tasks'
+
+
+class Squad:
+    def __init__(self, server, heard, name='shop'):
+        self.server, self.heard, self.name = server, heard, name
+        self.squad = server.post(SQUADS, {'name': name, 'config': {'planner': 'person'}})
+        self.at = f'{SQUADS}/{name}/hooks'
+
+    def add(self, status=201, **body):
+        body = {'url': self.heard.url('/in'), 'secret': self.heard.secret, **body}
+        return self.server.post(self.at, {k: v for k, v in body.items() if v is not None}, status=status)
+
+    def task(self, request='Sell more'):
+        return self.server.post(TASKS, {'request': request, 'squad': self.name}, status=201)
+
+    def stop(self, task):
+        return self.server.post(f'{TASKS}/{task["id"]}/stop', {}, status=200)
+
+    def deliveries(self, hook):
+        return self.server.get(f'{self.at}/{hook["id"]}/deliveries')['deliveries']
+
+    def until(self, event):
+        heard = []
+        while not heard or heard[-1].event != event:
+            heard.append(self.heard.next())
+        return heard
+
+
+@pytest.fixture
+def squad(make_server):
+    with HookServer() as heard:
+        yield Squad(make_server(env=LOOPBACK), heard)
+
+
+def due_now(server):
+    """The pauses between tries are over; the server must not run."""
+    with sqlite3.connect(server.home / 'coop.db') as db:
+        db.execute('UPDATE deliveries SET next_us = 0')
+    db.close()
+
+
+# ---- rows ----
+
+def test_rows(squad):
+    server = squad.server
+    hook = squad.add(events=['task.*', 'pr.opened'])
+    assert (hook['squad_id'], hook['events'], hook['active'], hook['has_secret']) == (squad.squad['id'], ['task.*', 'pr.opened'], True, True)
+    assert 'secret' not in hook and squad.heard.secret not in str(hook)
+    at = f'{squad.at}/{hook["id"]}'
+    assert server.get(at) == hook and server.get(squad.at)['hooks'] == [hook] and server.get(squad.at)['total'] == 1
+    changed = server.ask('PATCH', at, body={'events': ['*'], 'active': False})
+    assert changed.status == 200 and changed.json['events'] == ['*'] and changed.json['active'] is False
+    squad.stop(squad.task('nobody hears'))
+    assert squad.deliveries(hook) == []
+    assert server.ask('DELETE', at).status == 204
+    check_error(server, server.ask('GET', at), 404)
+    assert [e['data']['action'] for e in server.events(kind='hook.changed')] == ['created', 'edited', 'deleted']
+    usual = squad.add(secret=None, url='http://hooks.example/')
+    assert usual['events'] == ['task.*', 'human.*', 'pr.*'] and len(usual['secret']) == 64
+    assert 'secret' not in server.get(f'{squad.at}/{usual["id"]}')
+
+
+def test_a_secret_that_was_made_signs(squad):
+    hook = squad.add(secret=None)
+    squad.heard.secret = hook['secret']
+    squad.task()
+    assert squad.heard.of('task.created').is_signed
+    with sqlite3.connect(squad.server.home / 'coop.db') as db:
+        sealed, = db.execute('SELECT secret FROM hooks').fetchone()
+    db.close()
+    assert hook['secret'].encode() not in sealed
+
+
+@pytest.mark.parametrize('body, status', [
+    ({'url': 'ftp://x'}, 400), ({'url': 'http://a:b@example.com/'}, 400), ({'url': ''}, 400), ({'url': None}, 400),
+    ({'url': 'http://10.0.0.1/'}, 403), ({'url': 'http://169.254.169.254/'}, 403), ({'events': ['everything']}, 400),
+    ({'events': []}, 400), ({'events': [7]}, 400), ({'secret': ''}, 400), ({'name': 'web'}, 400)])
+def test_refused(squad, body, status):
+    check_error(squad.server, squad.server.ask('POST', squad.at, body={
+        k: v for k, v in {'url': squad.heard.url(), **body}.items() if v is not None}), status)
+    assert squad.server.get(squad.at)['total'] == 0
+
+
+def test_loopback_is_refused(make_server):
+    server = make_server()
+    check_error(server, server.ask('POST', f'{SQUADS}/default/hooks', body={'url': 'http://127.0.0.1:1/'}), 403)
+
+
+def test_who_may(squad):
+    server, hook = squad.server, squad.add()
+    one, two = (server.make_key('read,box', name)['key'] for name in ('one', 'two'))
+    reader = server.make_key('read', 'reader')['key']
+    for path in (squad.at, f'{squad.at}/{hook["id"]}', f'{squad.at}/{hook["id"]}/deliveries'):
+        check_error(server, server.ask('GET', path, key=one), 404)
+        check_error(server, server.ask('GET', path, key=reader), 403)
+    # The machine's squad tells of everybody's tasks.
+    check_error(server, server.ask('GET', f'{SQUADS}/default/hooks', key=one), 403)
+    mine = server.ask('POST', SQUADS, key=one, body={'name': 'mine'}).json
+    made = server.ask('POST', f'{SQUADS}/mine/hooks', key=one, body={'url': 'http://hooks.example/'})
+    assert made.status == 201 and made.json['squad_id'] == mine['id']
+    check_error(server, server.ask('GET', f'{SQUADS}/{mine["id"]}/hooks/{made.json["id"]}', key=two), 404)
+    # Another squad's hook is none of this one's.
+    check_error(server, server.ask('DELETE', f'{SQUADS}/mine/hooks/{hook["id"]}', key=one), 404)
+
+
+def test_twenty(squad):
+    for _ in range(20):
+        squad.add(url='http://hooks.example/')
+    check_error(squad.server, squad.server.ask('POST', squad.at, body={'url': 'http://hooks.example/'}), 429)
+
+
+def test_gone_with_the_squad(squad):
+    squad.add()
+    squad.stop(squad.task())
+    squad.until('task.cancelled')
+    assert squad.server.ask('DELETE', f'{SQUADS}/shop').status == 204
+    with sqlite3.connect(squad.server.home / 'coop.db') as db:
+        assert db.execute('SELECT COUNT(*) FROM hooks').fetchone() == db.execute('SELECT COUNT(*) FROM deliveries').fetchone() == (0,)
+    db.close()
+
+
+# ---- what is sent ----
+
+def test_a_task(squad):
+    squad.add(events=['task.*', 'human.*'])
+    other = squad.server.post(SQUADS, {'name': 'other', 'config': {'planner': 'person'}})
+    squad.server.post(TASKS, {'request': 'of others', 'squad': 'other'}, status=201)
+    task = squad.task()
+    squad.stop(task)
+    heard = squad.until('task.cancelled')
+    assert heard[0].event == 'task.created' and all(h.is_signed and h.path == '/in' for h in heard)
+    for h in heard:
+        assert h.json['kind'] == h.event == h.headers['X-Coop-Event'] and h.json['task_id'] == task['id'], other
+        assert h.json['squad'] == {'id': squad.squad['id'], 'name': 'shop'} and h.json['task']['number'] == task['number']
+        assert h.headers['User-Agent'].startswith('Coop-Hookshot/') and h.headers['Content-Type'] == 'application/json'
+    # The same as the log has.
+    log = {e['seq']: e for e in squad.server.events(task=task['id'])}
+    for h in heard:
+        assert {**h.json, 'squad': 0, 'task': 0} == {**log[h.json['seq']], 'squad': 0, 'task': 0}
+    assert heard[-1].json['task']['state'] == 'cancelled' and heard[-1].json['data']['tests']['total'] == 0
+    assert len({h.guid for h in heard}) == len(heard) and len({h.headers['X-Coop-Hook-ID'] for h in heard}) == 1
+
+
+def test_only_what_was_asked_for(squad):
+    squad.add(events=['task.cancelled'])
+    squad.stop(squad.task())
+    assert squad.heard.next().event == 'task.cancelled'
+    squad.stop(squad.task())
+    assert squad.heard.next().event == 'task.cancelled' and squad.heard.got.empty()
+
+
+def test_ping_and_again(squad):
+    server, hook = squad.server, squad.add()
+    at = f'{squad.at}/{hook["id"]}'
+    sent = server.post(f'{at}/ping', b'', status=200)
+    ping = squad.heard.next()
+    assert ping.event == 'ping' and ping.is_signed and ping.guid == sent['guid']
+    assert ping.json['hook']['id'] == hook['id'] and ping.json['kind'] == 'ping'
+    done = wait_until(lambda: (d := squad.deliveries(hook))[0]['state'] == 'done' and d[0], 'its end')
+    assert (done['status'], done['tries'], done['seq'], 'body' in done) == (200, 1, None, False)
+    whole = server.get(f'{at}/deliveries/{done["id"]}')
+    assert whole['body'] == ping.json
+    repeated = server.post(f'{at}/deliveries/{done["id"]}/again', b'', status=200)
+    again = squad.heard.next()
+    assert (again.guid, again.body) == (ping.guid, ping.body) and repeated['id'] != done['id']
+    for path in (f'{at}/deliveries/999999', f'{at}/deliveries/x', f'{squad.at}/0', f'{squad.at}/x'):
+        check_error(server, server.ask('GET', path), 404)
+    check_error(server, server.ask('POST', f'{squad.at}/99/ping'), 404)
+
+
+# ---- none is lost ----
+
+@pytest.mark.parametrize('point', ['hook-making', 'hook-sent'])
+def test_crash(squad, point):
+    """Killed while deliveries are written, or between the answer and its row: made once, sent at least once."""
+    server, hook = squad.server, squad.add(events=['task.cancelled'])
+    task = squad.task()
+    assert server.stop() == 0
+    server.env['COOP_FAIL_AT'] = point
+    server.start()
+    with contextlib.suppress(ConnectionError):  # it may be killed before it answers
+        squad.stop(task)
+    server.wait_killed()
+    del server.env['COOP_FAIL_AT']
+    server.start()
+    done = wait_until(lambda: (d := squad.deliveries(hook)) and d[0]['state'] == 'done' and d, 'the delivery')
+    heard = [squad.heard.next() for _ in range(2 if point == 'hook-sent' else 1)]
+    assert len(done) == 1 and {h.guid for h in heard} == {done[0]['guid']}
+    assert all(h.is_signed and h.json['task_id'] == task['id'] for h in heard) and squad.heard.got.empty()
+
+
+@pytest.mark.parametrize('answer', [500, 429, 'cut', 'slow'])
+def test_again_after(squad, answer):
+    """kill -9 while one waits for its next try, or for its answer."""
+    server, hook = squad.server, squad.add(events=['task.created'])
+    squad.heard.answers = [answer]
+    squad.task()
+    first = squad.heard.next()
+    if answer != 'slow':
+        wait_until(lambda: squad.deliveries(hook)[0]['tries'] == 1, 'the first try')
+    server.kill()
+    due_now(server)
+    server.start()
+    second = squad.heard.next()
+    assert (second.guid, second.body, second.is_signed) == (first.guid, first.body, True)
+    wait_until(lambda: squad.deliveries(hook)[0]['state'] == 'done', 'the answer')
+    assert len(squad.deliveries(hook)) == 1
+
+
+@pytest.mark.parametrize('answer', [404, 302])
+def test_not_again_after(squad, answer):
+    hook = squad.add(events=['task.created'])
+    squad.heard.answers = [answer]
+    squad.task()
+    squad.heard.next()
+    failed = wait_until(lambda: (d := squad.deliveries(hook)) and d[0]['state'] == 'failed' and d[0], 'the end')
+    assert failed['status'] == answer and str(answer) in failed['problem']
+
+
+# ---- commands ----
+
+def test_commands(squad, coop, tmp_path):
+    server = squad.server
+
+    def run(*args):
+        return coop('squad', 'hook', *args, '--server', f'http://{server.host}', '-o', 'json', env={'COOP_API_KEY': server.key})
+
+    def ok(*args):
+        done = run(*args)
+        assert done.returncode == 0, done
+        return json.loads(done.stdout) if done.stdout else None
+
+    file = tmp_path / 'secret'
+    file.write_text(squad.heard.secret + '\n')
+    hook = ok('add', 'shop', squad.heard.url(), '-e', 'task.*', '-e', 'pr.opened', '--secret-file', str(file))
+    assert hook['events'] == ['task.*', 'pr.opened'] and squad.heard.secret not in str(hook)
+    assert [h['id'] for h in ok('ls', 'shop')] == [hook['id']]
+    number = str(hook['id'])
+    sent = ok('test', 'shop', number)
+    assert squad.heard.next().guid == sent['guid']
+    wait_until(lambda: ok('log', 'shop', number)[0]['state'] == 'done', 'the ping')
+    ok('again', 'shop', number, str(sent['id']))
+    assert squad.heard.next().guid == sent['guid']
+    assert len(ok('add', 'shop', 'http://hooks.example/')['secret']) == 64
+    ok('rm', 'shop', number)
+    assert run('rm', 'shop', number).returncode != 0
+    assert run('add', 'shop', 'http://10.0.0.1/').returncode != 0
