@@ -155,6 +155,57 @@ write_commit(GitRepo *repo, FlowGit *git, const char *parent, const char *old, G
     return true;
 }
 
+/* ---- the base ---- */
+
+static bool
+has_branches(GitRepo *repo, bool *ret, GError **error)
+{
+    g_autofree char *text = git_text(
+        repo, GIT_READ, GIT_ARGS("for-each-ref", "--count=1", "--format=%(refname)", heads), error);
+
+    *ret = text != NULL && text[0] != '\0';
+    return text != NULL;
+}
+
+/* A pull request needs something to be merged into. */
+static bool
+begin_repository(GitRepo *repo, FlowGit *git, GError **error)
+{
+    g_autoptr(GPtrArray) objects = g_ptr_array_new_with_free_func((GDestroyNotify)new_object_free);
+    const MergePerson coop = coop_at(git->time_s);
+    NewObject *tree = new_object_make(OBJECT_TREE, g_string_new(NULL));
+    const char *const none[] = {NULL};
+
+    g_ptr_array_add(objects, tree);
+    NewObject *commit = new_object_make(
+        OBJECT_COMMIT, commit_text_new(tree->oid, none, &coop, &coop, "chore: begin the repository\n"));
+
+    g_ptr_array_add(objects, commit);
+    if (!objects_write(repo, objects, error) ||
+        !git_branch_move(repo, git->branch, git_oid_zero, commit->oid, "begin the repository", error))
+        return false;
+    answer(git, git_oid_zero, commit->oid);
+    return true;
+}
+
+bool
+flow_git_base(GitRepo *repo, void *data, GError **error)
+{
+    FlowGit *git = data;
+    g_autofree char *oid = NULL;
+    bool has = false;
+
+    if (!find_branch(repo, git->branch, &oid, error) || (oid == NULL && !has_branches(repo, &has, error)))
+        return false;
+    if (oid == NULL)
+        return has || !git->may_begin ? err_set(error, ERR_NOT_FOUND, "there is no branch '%s'", git->branch)
+                                      : begin_repository(repo, git, error);
+    answer(git, oid, oid);
+    return true;
+}
+
+/* ---- the plan ---- */
+
 /* A branch of that name is ours when the plan's commit is in it. */
 static bool
 find_plan(GitRepo *repo, FlowGit *git, const char *tip, GError **error)

@@ -9,11 +9,12 @@ typedef struct FlowGit {
     FlowTask *t; /* the action */
     Repo *repo;  /* a reference */
     char *branch;
-    char *base;    /* a commit: where a new branch starts, what is merged */
-    char *message; /* of a commit that is made */
-    char *path;    /* of the plan */
-    char *text;    /* NULL: it is taken out */
-    gint64 time_s; /* of commits: from a row, so that doing it again makes the same */
+    char *base;     /* a commit: where a new branch starts, what is merged */
+    char *message;  /* of a commit that is made */
+    char *path;     /* of the plan */
+    char *text;     /* NULL: it is taken out */
+    gint64 time_s;  /* of commits: from a row, so that doing it again makes the same */
+    bool may_begin; /* the repository, where it is empty and nobody's mirror */
     /* The answer. */
     char old[GIT_OID_LEN + 1], new[GIT_OID_LEN + 1]; /* equal: nothing was moved */
     bool foreign;                                    /* the branch is somebody else's */
@@ -27,6 +28,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(FlowGit, flow_git_free)
 /* Runs `work`, tells of the move, and calls then(); a failure is flow_problem(), and `git` is freed. */
 void flow_git_run(FlowGit *git, const char *what, ForgeWork work);
 
+/* Where the branch is; an empty repository gets its first commit there. */
+bool flow_git_base(GitRepo *repo, void *git, GError **error);
 /* The branch with its first commit: the plan. */
 bool flow_git_plan(GitRepo *repo, void *git, GError **error);
 /* The plan out of the branch. */

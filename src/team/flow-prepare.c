@@ -27,19 +27,6 @@ static const RowMember base_members[] = {ROW_AT_TEXT(Base, task_id), ROW_AT_TEXT
                                          ROW_AT_TEXT(Base, oid), ROW_AT_END};
 static const RowOp base_op = {ROW_WRITES, sizeof(Base), base_members, run_base};
 
-static bool
-find_base(GitRepo *repo, void *data, GError **error)
-{
-    FlowGit *git = data;
-    g_autofree char *oid = git_branch_oid(repo, git->branch, error);
-
-    if (oid == NULL)
-        return false;
-    g_strlcpy(git->old, oid, sizeof git->old);
-    g_strlcpy(git->new, oid, sizeof git->new);
-    return true;
-}
-
 static void
 base_found(FlowGit *git)
 {
@@ -65,7 +52,8 @@ flow_do_base(FlowTask *t, const FlowChoice *choice)
     repo_info(git->repo, &info);
     g_free(git->branch);
     git->branch = g_strdup(branch != NULL ? branch : info.default_branch);
-    flow_git_run(git, "find the base", find_base);
+    git->may_begin = info.upstream == NULL && strcmp(git->branch, info.default_branch) == 0;
+    flow_git_run(git, "find the base", flow_git_base);
 }
 
 /* ---- ready to work ---- */

@@ -4,7 +4,7 @@ brain."""
 import pytest
 
 from harness import wait_until
-from teamserver import done, plan, plans, says, step, team_serving, tool, write, writes
+from teamserver import FILES, done, plan, plans, says, step, team_serving, tool, write, writes
 from workserver import git
 
 # In the box of whoever wrote second: what both wanted.
@@ -155,6 +155,16 @@ def test_a_budget_is_used_up(server):
     blocked = server.task_in(task, 'blocked')
     assert 'token' in blocked['problem'], blocked['problem']
     assert len(server.agents(task)) == 1
+
+
+def test_in_an_empty_repository(server):
+    assert server.ask('POST', '/api/v1/repos', body={'name': 'empty'}).status == 201
+    server.script(plans(plan(step('one'))),
+                  says('coder*', [write(path, text) for path, text in FILES.items()], [done()]))
+    task = server.new_task(repository='coop/empty')
+    ended = server.task_done(task)
+    assert ended['rung'] == 'merged' and server.file('coop/empty', 'parts/start') == 'good'
+    assert 'chore: begin the repository' in git(server.bare('empty'), 'log', '--format=%s', 'main').splitlines()
 
 
 def test_without_a_repository(server):
