@@ -78,6 +78,16 @@ name_of(const FlowAgent *agent)
                            count_of(agent->rows, "archetype", agent->archetype) + 1, hex);
 }
 
+/* The last of them is the last one made, also where the clock was set back. */
+static gint64
+created_us(const RowJob *job, const Json *rows)
+{
+    const Json *agents = json_object_get(rows, "agents");
+    const Json *last = json_array_get(agents, json_array_size(agents) - 1);
+
+    return MAX(job->now_us, row_int(last, "created_us") + 1);
+}
+
 static bool
 insert(RowJob *job, const FlowAgent *agent, const Json *member, const char *brief, GError **error)
 {
@@ -101,7 +111,8 @@ insert(RowJob *job, const FlowAgent *agent, const Json *member, const char *brie
                 db_text(row_text(member, "adapter")), db_text(row_text(member, "template")),
                 db_text(row_text(member, "llm_provider")), db_text(row_text(member, "llm_model")),
                 db_text(agent->lease), db_int(agent->try), db_text(brief), db_text(agent->branch),
-                db_text(agent->base), db_text(row_text(task, "pull_url")), db_int(job->now_us)),
+                db_text(agent->base), db_text(row_text(task, "pull_url")),
+                db_int(created_us(job, agent->rows))),
         error);
 }
 

@@ -26,15 +26,26 @@ has_reached(const Json *task, const char *rung)
     return rung_of(row_text(task, "rung"), 0) >= rung_of(rung, 0);
 }
 
+static guint
+wanted_rung(const Json *task)
+{
+    return row_text(task, "repository_id") == NULL
+               ? rung_of("tested", 0)
+               : rung_of(flow_policy_text(task, "until"), rung_of("merged", 0));
+}
+
 /* The squad wants no more than what it has reached. */
 static bool
 is_enough(const Json *task)
 {
-    guint wanted = rung_of(flow_policy_text(task, "until"), rung_of("merged", 0));
+    return rung_of(row_text(task, "rung"), 0) >= wanted_rung(task);
+}
 
-    if (row_text(task, "repository_id") == NULL)
-        wanted = rung_of("tested", 0);
-    return rung_of(row_text(task, "rung"), 0) >= wanted;
+/* A pause that is longer than the longest there is was begun before the clock was set back. */
+static bool
+is_due(const FlowView *v, gint64 wake_us)
+{
+    return wake_us <= v->now_us || wake_us - v->now_us > (gint64)v->limits->retry_ms * 1000 << FLOW_TRIES;
 }
 
 /* ---- planning ---- */
@@ -149,9 +160,9 @@ decide_waiting(const FlowView *v, const Json *task, const Json *steps)
 
         if (!flow_is(step, "state", "waiting") || !may_begin(steps, step))
             continue;
-        if (due_us <= v->now_us && room)
+        if (is_due(v, due_us) && room)
             return (FlowChoice){.what = FLOW_BEGIN, .step = step};
-        if (due_us > v->now_us && (wake_us == 0 || due_us < wake_us))
+        if (!is_due(v, due_us) && (wake_us == 0 || due_us < wake_us))
             wake_us = due_us;
     }
     return (FlowChoice){.what = FLOW_REST, .wake_us = wake_us};
@@ -228,10 +239,11 @@ decide_reviewing(const FlowView *v, const Json *task)
     return decide_round(v, task);
 }
 
+/* Whoever wants no merge gets none, also where the squad has nobody to review it. */
 static FlowChoice
 decide_landing(const FlowView *v, const Json *task)
 {
-    if (is_enough(task))
+    if (is_enough(task) || wanted_rung(task) < rung_of("merged", 0))
         return (FlowChoice){.what = FLOW_FINISH};
     return (FlowChoice){.what = row_int(task, "merge_id") == 0 ? FLOW_QUEUE : FLOW_LAND};
 }
@@ -278,7 +290,7 @@ flow_decide(const FlowView *v)
         return rest;
     if (!json_is_null(json_object_get(task, "ending")))
         return (FlowChoice){.what = FLOW_STOP};
-    if (row_int(task, "wake_us") > v->now_us)
+    if (!is_due(v, row_int(task, "wake_us")))
         return (FlowChoice){.what = FLOW_REST, .wake_us = row_int(task, "wake_us")};
     if (wants_binding(v, task))
         return (FlowChoice){.what = FLOW_BIND};

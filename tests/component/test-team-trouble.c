@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The workflow among agents that lie or talk too much, clocks that jump, and people who say no. */
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "forge/contents.h"
+#include "team-world.h"
+
+#define STATE "SELECT state FROM tasks WHERE number = 1"
+#define HOUR_US (G_GINT64_CONSTANT(3600) * G_USEC_PER_SEC)
+
+static const char one_step[] =
+    "{\"project\": \"calc\", \"features\": [{\"name\": \"multiply\", \"acceptance\": [{\"name\": \"tests\", "
+    "\"run\": \"make test\"}]}], \"steps\": [{\"name\": \"multiply\", \"title\": \"Write multiply\"}]}";
+
+static void
+code(TeamWorld *world, const char *kind, const char *file, const char *text, int passed)
+{
+    g_autoptr(Json) agent = team_world_agent(world, kind);
+
+    team_world_done(world, agent, file, text, passed);
+}
+
+static void
+look(TeamWorld *world, const char *kind, const char *findings)
+{
+    g_autoptr(Json) agent = team_world_agent(world, kind);
+
+    team_world_looked(world, agent, "approve", findings);
+}
+
+static void
+approve(TeamWorld *world)
+{
+    look(world, "test", "[]");
+    look(world, "review", "[]");
+}
+
+static void
+expect(TeamWorld *world, const char *sql, const char *value)
+{
+    g_autofree char *text = team_world_text(world, sql);
+
+    g_assert_cmpstr(text, ==, value);
+}
+
+static bool
+main_has(TeamWorld *world, const char *path)
+{
+    GitRepo *git = repo_git(world->w->repo);
+    g_autofree char *tip = git_branch_oid(git, "main", NULL);
+    g_autoptr(TreeEntry) entry = contents_entry(git, tip, path, NULL);
+
+    return entry != NULL;
+}
+
+/* ---- the last rung ---- */
+
+/* What nobody of the squad can review is not merged where a review is the last that was asked for. */
+static void
+test_nobody_reviews(void)
+{
+    g_autoptr(TeamWorld) world = team_world_new(NULL);
+
+    team_world_sql(world, "UPDATE squad_members SET is_active = 0 WHERE archetype IN ('reviewer', 'tester')");
+    g_autofree char *id = team_world_task(world, one_step, "{\"until\": \"reviewed\"}");
+
+    code(world, "work", "m.js", "ok\n", 1);
+    team_world_until(world, STATE, "done");
+    expect(world, "SELECT rung FROM tasks", "ready");
+    expect(world, "SELECT COUNT(*) FROM merges", "0");
+    g_assert_false(main_has(world, "m.js"));
+}
+
+/* ---- what agents say ---- */
+
+/* An approval is said, or there is none. */
+static void
+test_no_verdict(void)
+{
+    g_autoptr(TeamWorld) world = team_world_new(NULL);
+    g_autofree char *id = team_world_task(world, one_step, NULL);
+
+    code(world, "work", "m.js", "ok\n", 1);
+    look(world, "test", "[]");
+    code(world, "review", NULL, NULL, 1);
+    team_world_until(world, STATE, "working");
+    expect(world, "SELECT COUNT(*) FROM reviews WHERE state = 'APPROVED'", "1");
+    expect(world, "SELECT kind FROM steps ORDER BY n DESC LIMIT 1", "fix");
+}
+
+/* A hundred findings of some kilobytes each are more than a review can hold. */
+static void
+test_long_review(void)
+{
+    g_autoptr(TeamWorld) world = team_world_new(NULL);
+    g_autofree char *id = team_world_task(world, one_step, NULL);
+    g_autofree char *words = g_strnfill(4000, 'x');
+    g_autoptr(GString) findings = g_string_new("[");
+
+    for (guint i = 0; i < CREW_FINDINGS_MAX; i++)
+        g_string_append_printf(findings, "%s{\"path\": \"elsewhere\", \"line\": 1, \"body\": \"%s\"}",
+                               i > 0 ? ", " : "", words);
+    g_string_append_c(findings, ']');
+    code(world, "work", "m.js", "ok\n", 1);
+    look(world, "test", findings->str);
+    look(world, "review", "[]");
+    team_world_until(world, STATE, "landing");
+    expect(world, "SELECT COUNT(*) FROM reviews WHERE body LIKE '%<!-- coop:%'", "2");
+}
+
+/* Whoever resolves a conflict and does nothing is not asked for ever. */
+static void
+test_conflicts_end(void)
+{
+    g_autoptr(TeamWorld) world = team_world_new(&(TeamLimits){.rounds = 2, .retry_ms = 1});
+    g_autofree char *id = team_world_task(world, one_step, NULL);
+
+    code(world, "work", "m.js", "ok\n", 1);
+    g_autofree char *theirs = forge_world_change(world->w, "main", "m.js", "theirs\n", world->w->root);
+
+    for (guint i = 0; i < 2; i++) {
+        approve(world);
+        team_world_until(world, STATE, "landing");
+        if (i > 0)
+            break;
+        team_world_pass(world);
+        flow_wake(world->team->flow, id);
+        code(world, "resolve", NULL, NULL, 1);
+    }
+    team_world_until(world, STATE, "blocked");
+    expect(world, "SELECT COUNT(*) FROM questions WHERE state = 'open'", "1");
+    team_world_unblock(world, id);
+    g_autoptr(Json) resolver = team_world_agent(world, "resolve");
+
+    g_assert_true(json_is_object(json_object_get(json_object_get(resolver, "brief"), "bundle")));
+}
+
+/* ---- clocks ---- */
+
+/* The second try is the last one, whatever the clock said when the first began. */
+static void
+test_clock_goes_back(void)
+{
+    g_autoptr(TeamWorld) world = team_world_new(NULL);
+    g_autofree char *id = team_world_task(world, one_step, NULL);
+    g_autoptr(Json) first = team_world_agent(world, "work");
+    g_autofree char *later = g_strdup_printf(
+        "UPDATE task_executions SET created_us = created_us + %" G_GINT64_FORMAT, HOUR_US);
+
+    team_world_sql(world, later);
+    team_world_done(world, first, "m.js", "bad\n", 0);
+    code(world, "work", "m.js", "ok\n", 1);
+    team_world_until(world, STATE, "reviewing");
+    expect(world, "SELECT tries FROM steps", "2");
+}
+
+/* No pause is longer than the longest that is ever made. */
+static void
+test_pause_of_another_clock(void)
+{
+    static const char *const tables[] = {"tasks", "steps"};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(tables); i++) {
+        g_autoptr(TeamWorld) world = team_world_new(&(TeamLimits){.tasks_at_once = 1, .retry_ms = 1});
+        g_autofree char *before = team_world_task(world, one_step, NULL);
+        g_autoptr(Json) agent = team_world_agent(world, "work");
+        g_autofree char *sql = g_strdup_printf("UPDATE %s SET wake_us = %" G_GINT64_FORMAT, tables[i],
+                                               clock_wall_us() + 24 * 365 * HOUR_US);
+
+        if (i == 1)
+            team_world_sql(world, "UPDATE steps SET state = 'waiting'");
+        team_world_sql(world, sql);
+        team_world_done(world, agent, "m.js", "ok\n", 1);
+        if (i == 1)
+            code(world, "work", "m.js", "better\n", 1);
+        team_world_until(world, STATE, "reviewing");
+    }
+}
+
+/* ---- people ---- */
+
+typedef struct Answered {
+    bool done;
+    GError *error;
+} Answered;
+
+static void
+on_answered(Json *value, const GError *error, void *data)
+{
+    Answered *answered = data;
+
+    answered->done = true;
+    answered->error = error != NULL ? g_error_copy(error) : NULL;
+}
+
+static void
+answer(TeamWorld *world, const char *id, const char *text)
+{
+    Answered answered = {0};
+
+    task_answer(world->team, &(TaskRef){.id = id, .actor = "local"}, NULL, text, on_answered, &answered);
+    while (!answered.done)
+        g_main_context_iteration(NULL, TRUE);
+    g_assert_no_error(answered.error);
+}
+
+static char *
+block(TeamWorld *world)
+{
+    char *id = team_world_task(world, one_step, "{\"tries\": 1}");
+
+    code(world, "work", "m.js", "bad\n", 0);
+    team_world_until(world, STATE, "blocked");
+    return id;
+}
+
+/* It is one of the two answers that are offered. */
+static void
+test_answer_stop(void)
+{
+    g_autoptr(TeamWorld) world = team_world_new(NULL);
+    g_autofree char *id = block(world);
+
+    answer(world, id, " Stop\n");
+    team_world_until(world, STATE, "cancelled");
+    expect(world, "SELECT state FROM questions", "answered");
+    expect(world, "SELECT COUNT(*) FROM task_executions", "1");
+    expect(world, "SELECT actor FROM events WHERE kind = 'task.cancelled'", "local");
+}
+
+static void
+test_answer_retry(void)
+{
+    g_autoptr(TeamWorld) world = team_world_new(NULL);
+    g_autofree char *id = block(world);
+
+    answer(world, id, "stop multiplying, and add");
+    g_autoptr(Json) agent = team_world_agent(world, "work");
+
+    g_assert_nonnull(strstr(row_text(json_object_get(agent, "brief"), "feedback"), "stop multiplying"));
+}
+
+/* Each byte of both may be two in an event. */
+static void
+test_long_answer(void)
+{
+    g_autoptr(TeamWorld) world = team_world_new(NULL);
+    g_autofree char *id = block(world);
+    g_autofree char *question = g_strnfill(8192, '"'), *text = g_strnfill(TASK_ANSWER_MAX, '"');
+    g_autofree char *sql = g_strdup_printf("UPDATE questions SET text = '%s'", question);
+
+    team_world_sql(world, sql);
+    answer(world, id, text);
+    expect(world, "SELECT LENGTH(answer) FROM questions", "16384");
+    team_world_until(world, STATE, "working");
+}
+
+int
+main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/team/trouble/nobody-reviews", test_nobody_reviews);
+    g_test_add_func("/team/trouble/no-verdict", test_no_verdict);
+    g_test_add_func("/team/trouble/long-review", test_long_review);
+    g_test_add_func("/team/trouble/conflicts-end", test_conflicts_end);
+    g_test_add_func("/team/trouble/clock-goes-back", test_clock_goes_back);
+    g_test_add_func("/team/trouble/pause-of-another-clock", test_pause_of_another_clock);
+    g_test_add_func("/team/trouble/answer-stop", test_answer_stop);
+    g_test_add_func("/team/trouble/answer-retry", test_answer_retry);
+    g_test_add_func("/team/trouble/long-answer", test_long_answer);
+    return g_test_run();
+}
