@@ -40,12 +40,7 @@ run_land(RowJob *job, const void *data, Json **ret_value, GError **error)
                  error))
         return false;
     if (land->conflict != NULL)
-        return flow_extra_step(job, rows,
-                               &(FlowExtra){.kind = "resolve",
-                                            .title = "Bring the change together with its target",
-                                            .details = "",
-                                            .conflict = land->conflict},
-                               error);
+        return flow_resolve(job, rows, land->conflict, land->rounds, error);
     if (land->fix != NULL)
         return flow_fix(job, rows, land->fix, land->rounds, error);
     return land->blocked == NULL || flow_block(job, task, &(FlowBlock){.problem = land->blocked}, error);

@@ -203,13 +203,6 @@ typedef struct FlowAgent {
 } FlowAgent;
 /* Inserts the row; ERR_NOT_FOUND: the squad has nobody for it. */
 bool flow_agent_insert(RowJob *job, const FlowAgent *agent, GError **error);
-/* A step that was not in the plan, behind the others. */
-typedef struct FlowExtra {
-    const char *kind, *name, *title, *details;
-    Json *conflict; /* borrowed; NULL: none */
-} FlowExtra;
-/* And the task is working again. */
-bool flow_extra_step(RowJob *job, const Json *rows, const FlowExtra *extra, GError **error);
 char *flow_tip(RowJob *job, const Json *task, const char *branch, GError **error);
 
 /* ---- flow-words.c ---- */
@@ -223,10 +216,12 @@ char *flow_findings(const Json *agents, gint64 round);
 
 /* ---- flow-round.c ---- */
 
-/* It wants changes, or Coop saw its checks fail. */
+/* It does not approve, or Coop saw its checks fail. */
 bool flow_agent_refuses(const Json *agent);
-/* A step that fixes what was found; or, where there were enough rounds, a question. */
+/* A step behind the others, that fixes what was found, or brings both sides of a conflict together; where
+ * there were enough rounds, a question before it. */
 bool flow_fix(RowJob *job, const Json *rows, const char *what, guint rounds, GError **error);
+bool flow_resolve(RowJob *job, const Json *rows, Json *conflict, guint rounds, GError **error);
 
 /* ---- flow-lines.c ---- */
 

@@ -88,6 +88,8 @@ create(Review *r)
     const GPtrArray *files = r->diff != NULL ? r->diff->files : NULL;
     g_autoptr(Json) lines = flow_lines(json_object_get(report, "findings"), files, body);
 
+    /* What is hidden is ours alone, and an agent's words must not hide what comes behind them. */
+    g_string_replace(body, "<!--", "&lt;!--", 0);
     flow_lines_scanned(lines, json_object_get(r->t->rows, "agents"), r->agent, files, body);
     if (seen != NULL)
         g_string_append_printf(body, "\n\n%s", seen);

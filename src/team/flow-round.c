@@ -11,6 +11,11 @@ enum { QUESTION_MAX = 2048 };
 
 /* ---- steps that no plan had ---- */
 
+typedef struct FlowExtra {
+    const char *kind, *title, *details;
+    Json *conflict; /* borrowed; NULL: none */
+} FlowExtra;
+
 static bool
 insert_extra(RowJob *job, const Json *rows, const FlowExtra *extra, const char *state,
              char ret_id[ID_UUID_LEN + 1], GError **error)
@@ -33,8 +38,8 @@ insert_extra(RowJob *job, const Json *rows, const FlowExtra *extra, const char *
                    error);
 }
 
-bool
-flow_extra_step(RowJob *job, const Json *rows, const FlowExtra *extra, GError **error)
+static bool
+begin_extra(RowJob *job, const Json *rows, const FlowExtra *extra, GError **error)
 {
     bool moved = false;
     char id[ID_UUID_LEN + 1];
@@ -60,15 +65,33 @@ ask_first(RowJob *job, const Json *rows, const FlowExtra *extra, const char *wha
                    DB_ARGS(db_text(row_text(task, "id"))), error);
 }
 
+static bool
+extra_step(RowJob *job, const Json *rows, const FlowExtra *extra, const char *what, guint rounds,
+           GError **error)
+{
+    if (row_int(json_object_get(rows, "task"), "round") % rounds == 0)
+        return ask_first(job, rows, extra, what, error);
+    return begin_extra(job, rows, extra, error);
+}
+
 bool
 flow_fix(RowJob *job, const Json *rows, const char *what, guint rounds, GError **error)
 {
     g_autofree char *details = g_strdup_printf("Fix what was found:\n\n%s", what);
     const FlowExtra extra = {.kind = "fix", .title = "Fix what was found", .details = details};
 
-    if (row_int(json_object_get(rows, "task"), "round") % rounds == 0)
-        return ask_first(job, rows, &extra, what, error);
-    return flow_extra_step(job, rows, &extra, error);
+    return extra_step(job, rows, &extra, what, rounds, error);
+}
+
+bool
+flow_resolve(RowJob *job, const Json *rows, Json *conflict, guint rounds, GError **error)
+{
+    const FlowExtra extra = {.kind = "resolve",
+                             .title = "Bring the change together with its target",
+                             .details = "",
+                             .conflict = conflict};
+
+    return extra_step(job, rows, &extra, "The change conflicts with its target.\n", rounds, error);
 }
 
 /* ---- beginning a round ---- */
@@ -254,7 +277,7 @@ flow_agent_refuses(const Json *agent)
 {
     const Json *report = json_object_get(agent, "report");
 
-    return flow_is(report, "verdict", "changes") ||
+    return !flow_is(report, "verdict", "approve") ||
            json_is_false(json_object_get(json_object_get(agent, "result"), "passed"));
 }
 
