@@ -3,9 +3,14 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "team/flow-private.h"
 #include "team/task-private.h"
 
-enum { REASON_MAX = 500 };
+enum {
+    REASON_MAX = 500,
+    TOLD_ANSWER_MAX = 4096, /* bytes in the event, each of which may become six; the row has all */
+    TOLD_QUESTION_MAX = 1024,
+};
 
 /* The task as it is when all is done. */
 typedef struct Act {
@@ -185,6 +190,8 @@ static bool
 write_answer(RowJob *job, const Answer *a, const Json *task, const Json *question, GError **error)
 {
     const char *id = row_text(question, "id");
+    g_autofree char *told = flow_cut(a->answer, TOLD_ANSWER_MAX);
+    g_autofree char *asked = flow_cut(row_text(question, "text"), TOLD_QUESTION_MAX);
 
     if (!db_exec(job->tx,
                  "UPDATE questions SET state = 'answered', answer = ?, answered_by = ?, answered_us = ? "
@@ -197,8 +204,8 @@ write_answer(RowJob *job, const Answer *a, const Json *task, const Json *questio
                                    .task_id = row_text(task, "id"),
                                    .squad_id = row_text(task, "squad_id"),
                                    .execution_id = row_text(question, "execution_id"),
-                                   .data = json_pack("{s:s, s:s, s:s}", "question_id", id, "question",
-                                                     row_text(question, "text"), "answer", a->answer)},
+                                   .data = json_pack("{s:s, s:s, s:s}", "question_id", id, "question", asked,
+                                                     "answer", told)},
                       error);
 }
 
