@@ -78,7 +78,8 @@ brief_clear(Brief *brief)
 bool
 brief_is_review(const Brief *brief)
 {
-    return g_strcmp0(brief->role, "reviewer") == 0 || g_strcmp0(brief->kind, "review") == 0;
+    return g_strcmp0(brief->role, "reviewer") == 0 || g_strcmp0(brief->kind, "review") == 0 ||
+           g_strcmp0(brief->kind, "test") == 0;
 }
 
 bool

@@ -32,6 +32,7 @@ void brief_clear(Brief *brief);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Brief, brief_clear)
 
 /* It ends with a verdict. */
+/* It ends with a verdict. */
 bool brief_is_review(const Brief *brief);
 bool brief_has_tool(const Brief *brief, const char *name);
 /* The first message: goal, feedback, conflict, plan, room. */

@@ -48,6 +48,35 @@ adapter_lines_summary(const AdapterLines *l)
     return l->summary;
 }
 
+/* Whatever else is on the line, such as the stars of Markdown, says nothing. */
+static char *
+dup_letters(const char *line)
+{
+    GString *letters = g_string_new(NULL);
+
+    for (const char *p = line; *p != '\0'; p++) {
+        if (g_ascii_isalpha(*p))
+            g_string_append_c(letters, g_ascii_tolower(*p));
+    }
+    return g_string_free(letters, FALSE);
+}
+
+const char *
+adapter_verdict(const char *summary)
+{
+    static const char *const verdicts[] = {"approve", "changes"};
+    g_autofree char *text = g_strchomp(g_strdup(summary));
+    const char *last = strrchr(text, '\n');
+    g_autofree char *letters = dup_letters(last != NULL ? last : text);
+    const char *word = g_str_has_prefix(letters, "verdict") ? letters + strlen("verdict") : letters;
+
+    for (size_t i = 0; i < G_N_ELEMENTS(verdicts); i++) {
+        if (strcmp(word, verdicts[i]) == 0)
+            return verdicts[i];
+    }
+    return NULL;
+}
+
 /* ---- rules ---- */
 
 static const Json *

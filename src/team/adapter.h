@@ -76,3 +76,5 @@ void adapter_lines_end(AdapterLines *lines, Json *events);
 size_t adapter_lines_rest(const AdapterLines *lines);
 /* The last that was said, or summed up; "": nothing. */
 const char *adapter_lines_summary(const AdapterLines *lines);
+/* Of such words: "approve" or "changes", when that is all that their last line says; NULL: neither. */
+const char *adapter_verdict(const char *summary);

@@ -102,11 +102,13 @@ static const struct Looker {
     {"test", "tester",
      "Test the change of this task as a whole: run its tests with coverage, try what the request asks for, "
      "and "
-     "look for what is not tested. Change nothing. Say `approve` or `changes`, with what you found."},
+     "look for what is not tested. Change nothing. Say `approve` or `changes`, with what you found; "
+     "without a tool for that, in a last line of its own."},
     {"review", "reviewer",
      "Review the change of this task: read it against its base, run the linters and security scanners that "
      "fit, "
-     "and look for mistakes. Change nothing. Say `approve` or `changes`, with findings on lines."},
+     "and look for mistakes. Change nothing. Say `approve` or `changes`, with findings on "
+     "lines; without a tool for that, in a last line of its own."},
 };
 
 static bool

@@ -368,7 +368,12 @@ test_done(void)
     Bench b;
 
     bench_init(&b, ALL_TOOLS);
+    b.brief.role = "qa";
+    b.brief.kind = "test";
+    g_autofree char *untold = call(&b, "done", "{\"summary\": \"fine\"}", NULL);
+    g_assert_nonnull(strstr(untold, "needs a verdict"));
     b.brief.role = "reviewer";
+    b.brief.kind = "work";
     g_autofree char *without = call(&b, "done", "{\"summary\": \"fine\"}", NULL);
     g_assert_nonnull(strstr(without, "needs a verdict"));
     g_autofree char *with = call(

@@ -191,6 +191,25 @@ test_gap(void)
     g_assert_cmpstr(adapter_lines_summary(lines), ==, "whole");
 }
 
+static void
+test_verdict(void)
+{
+    static const struct {
+        const char *said, *verdict;
+    } cases[] = {
+        {"", NULL},
+        {"approve", "approve"},
+        {"It is broken.\n\n**Verdict: changes**\n\n", "changes"},
+        {"Approve.", "approve"},
+        {"I cannot approve", NULL},
+        {"approve\nBut look at a.c first.", NULL},
+        {"approve changes", NULL},
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++)
+        g_assert_cmpstr(adapter_verdict(cases[i].said), ==, cases[i].verdict);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -201,5 +220,6 @@ main(int argc, char **argv)
     g_test_add_func("/team/adapter/text-lines", test_text_lines);
     g_test_add_func("/team/adapter/long-line", test_long_line);
     g_test_add_func("/team/adapter/gap", test_gap);
+    g_test_add_func("/team/adapter/verdict", test_verdict);
     return g_test_run();
 }
