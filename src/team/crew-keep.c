@@ -63,24 +63,24 @@ on_ready(BoxRead *read, void *ctx)
     guint8 piece[PIECE];
     gssize n;
 
-    while ((n = box_read_bytes(read, piece, sizeof piece)) > 0) {
+    while (a->error == NULL && (n = box_read_bytes(read, piece, sizeof piece)) > 0) {
         a->bytes += (guint64)n;
-        if (a->error != NULL)
-            continue;
         if (a->bytes > CREW_KEEP_MAX)
             err_set(&a->error, ERR_LIMIT, "the files are more than %d MiB", CREW_KEEP_MAX >> 20);
         else if (!io_write_all(a->fd, piece, (size_t)n))
             err_errno(&a->error, "write what is kept of a box");
     }
+    if (a->error == NULL)
+        return;
+    /* A hole may be as long as its maker likes: nobody waits for its end. */
+    box_read_cancel(read);
+    archive_finish(a, NULL);
 }
 
 static void
 on_end(BoxRead *read, const GError *error, void *ctx)
 {
-    Archive *a = ctx;
-
-    on_ready(read, a);
-    archive_finish(a, error);
+    archive_finish(ctx, error);
 }
 
 static bool

@@ -107,6 +107,7 @@ struct Shift {
     RunEnd end;    /* of the program */
     double says;   /* how many events it may tell at once, at `said_us` */
     gint64 said_us;
+    guint64 unsaid; /* events that were more than it may tell */
 
     char *state, *problem; /* what it will end as */
     Json *report;          /* said by the agent; NULL: nothing */
@@ -262,8 +263,8 @@ void shift_check_stop(Shift *s);
 
 /* The execution that lives in this box; NULL with an error: none does. */
 Shift *crew_in_box(Crew *crew, const char *box_id, GError **error);
-/* Whether it may tell so many events now. */
-bool shift_may_say(Shift *s, size_t n);
+/* How many of so many events it may tell now. */
+size_t shift_may_say(Shift *s, size_t n);
 /* Events {"kind", …} that an agent, or its adapter, tells; copied. */
 void shift_tell(Shift *s, Json *events, TeamJsonFunc done, void *data);
 

@@ -11,6 +11,7 @@
 #include "forge/records.h"
 #include "forge/workspace.h"
 #include "team/crew-private.h"
+#include "team/flow-private.h"
 
 static void push(Shift *s);
 
@@ -60,7 +61,8 @@ fail(Shift *s, const char *what, const GError *error)
 {
     bool ours = err_kind(error) != ERR_INVALID && err_kind(error) != ERR_CONFLICT &&
                 err_kind(error) != ERR_DENIED;
-    g_autofree char *problem = g_strdup_printf("%s: %.*s", what, CREW_PROBLEM_MAX, error->message);
+    g_autofree char *why = flow_cut(error->message, CREW_PROBLEM_MAX);
+    g_autofree char *problem = g_strdup_printf("%s: %s", what, why);
 
     shift_end(s, ours ? "lost" : "failed", problem);
 }
@@ -130,6 +132,19 @@ commits_json(const GPtrArray *lines)
     return list;
 }
 
+/* What it says of its checks makes no sense: none of them passes. */
+static void
+refuse_checks(Shift *s, const char *problem)
+{
+    g_autofree char *said = flow_cut(problem, CREW_PROBLEM_MAX);
+
+    s->checks_failed = true;
+    json_array_append_new(json_object_get(s->result, "checks"),
+                          json_pack("{s:s, s:s, s:i, s:n, s:s, s:s}", "name", plan_file_name, "run",
+                                    "read the checks", "exit_code", 1, "tests", "output", said, "seen_by",
+                                    "coop"));
+}
+
 static void
 on_looked(void *data, const GError *error)
 {
@@ -145,8 +160,8 @@ on_looked(void *data, const GError *error)
     json_object_set_new(s->result, "head_oid", json_string(look->head));
     s->commits = commits_json(look->commits);
     json_object_set(s->result, "commits", s->commits);
-    if (look->look.problem != NULL && s->checks == NULL)
-        json_object_set_new(s->result, "problem", json_string(look->look.problem));
+    if (look->look.problem != NULL && s->checks == NULL && strcmp(shift_text(s, "kind"), "review") != 0)
+        refuse_checks(s, look->look.problem);
     if (s->checks == NULL && look->look.plan != NULL && strcmp(shift_text(s, "kind"), "review") != 0)
         s->checks = shift_planned_checks(look->look.plan);
     if (s->checks != NULL)

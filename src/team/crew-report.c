@@ -9,9 +9,10 @@
 #include "team/crew-private.h"
 
 enum {
-    EVENTS_MAX = 100,      /* of one report */
-    EVENT_TEXT_MAX = 8192, /* bytes of one member */
-    EVENTS_PER_S = 10,     /* of one agent */
+    EVENTS_MAX = 100,       /* of one report */
+    EVENT_TEXT_MAX = 8192,  /* bytes of one member */
+    EVENT_TEXT_LEAST = 256, /* of each where they do not fit together: all of them do, whatever is in them */
+    EVENTS_PER_S = 10,      /* of one agent */
     EVENTS_AT_ONCE = 600,
     FINDING_PATH_MAX = 1024,
     FINDING_BODY_MAX = 8192,
@@ -53,7 +54,7 @@ kind_of(const Json *event)
 
 /* Texts are cut where they are too long; what is no plain value is shown as text. */
 static Json *
-bounded(const Json *value)
+bounded(const Json *value, size_t max)
 {
     if (json_is_number(value) || json_is_boolean(value) || json_is_null(value))
         return json_incref((Json *)(guintptr)value);
@@ -61,15 +62,15 @@ bounded(const Json *value)
     const char *text = made != NULL ? made : json_string_value(value);
     size_t n = strlen(text);
 
-    if (n <= EVENT_TEXT_MAX)
+    if (n <= max)
         return json_string(text);
-    const char *end = g_utf8_find_prev_char(text, text + EVENT_TEXT_MAX + 1);
+    const char *end = g_utf8_find_prev_char(text, text + max + 1);
 
     return json_stringn(text, (size_t)(end - text));
 }
 
 static Json *
-event_data(const Json *event, const char *agent, const char *role)
+event_data(const Json *event, const char *agent, const char *role, size_t max)
 {
     static const char *const members[] = {
         "text", "name",         "arguments",     "output", "exit_code",     "ok",   "duration_ms",
@@ -80,7 +81,7 @@ event_data(const Json *event, const char *agent, const char *role)
         const Json *value = json_object_get(event, members[i]);
 
         if (value != NULL)
-            json_object_set_new(data, members[i], bounded(value));
+            json_object_set_new(data, members[i], bounded(value, max));
     }
     if (strcmp(row_text(event, "kind"), "summary") == 0)
         json_object_set_new(data, "summary", json_true());
@@ -106,7 +107,13 @@ tell_one(RowJob *job, const TellSpec *t, const Json *one, GError **error)
 
     if (kind == NULL)
         return true;
-    event.data = event_data(one, t->agent, t->role);
+    event.data = event_data(one, t->agent, t->role, EVENT_TEXT_MAX);
+    g_autofree char *text = json_encode(event.data);
+
+    if (strlen(text) > EVENT_DATA_MAX) {
+        json_decref(event.data);
+        event.data = event_data(one, t->agent, t->role, EVENT_TEXT_LEAST);
+    }
     return team_event(job->tx, &event, error);
 }
 
@@ -144,6 +151,7 @@ shift_tell(Shift *s, Json *events, TeamJsonFunc done, void *data)
     static const RowOp op = {ROW_WRITES, sizeof(TellSpec), members, run_tell};
     BoxInfo info;
 
+    s->says -= (double)json_array_size(events);
     box_info(s->box, &info);
     team_run(s->crew->team, &op,
              &(TellSpec){.id = s->id,
@@ -158,7 +166,7 @@ shift_tell(Shift *s, Json *events, TeamJsonFunc done, void *data)
              done, data);
 }
 
-bool
+size_t
 shift_may_say(Shift *s, size_t n)
 {
     gint64 now_us = clock_mono_us();
@@ -166,10 +174,7 @@ shift_may_say(Shift *s, size_t n)
 
     s->says = s->said_us == 0 ? EVENTS_AT_ONCE : MIN(s->says + more, (double)EVENTS_AT_ONCE);
     s->said_us = now_us;
-    if (s->says < (double)n)
-        return false;
-    s->says -= (double)n;
-    return true;
+    return MIN(n, (size_t)s->says);
 }
 
 static bool
@@ -197,7 +202,8 @@ crew_report(Crew *crew, const char *box_id, Json *body, TeamJsonFunc done, void 
     Json *events = NULL;
     Shift *s = crew_in_box(crew, box_id, &error);
 
-    if (s != NULL && check_events(body, &events, &error) && !shift_may_say(s, json_array_size(events)))
+    if (s != NULL && check_events(body, &events, &error) &&
+        shift_may_say(s, json_array_size(events)) < json_array_size(events))
         err_set(&error, ERR_LIMIT, "an agent may say %d things a second", EVENTS_PER_S);
     if (error != NULL)
         done(NULL, error, data);
@@ -290,6 +296,9 @@ crew_done(Crew *crew, const char *box_id, Json *body, TeamJsonFunc done, void *d
     drop_nulls(report);
     if (s != NULL && check_report(report, &error) && s->phase > SHIFT_WORKING)
         err_set(&error, ERR_CONFLICT, "this agent has ended");
+    else if (error == NULL && !shift_writes(s) && strcmp(row_text(report, "outcome"), "done") == 0 &&
+             row_text(report, "verdict") == NULL)
+        err_set(&error, ERR_INVALID, "who tests or reviews gives a verdict: approve or changes");
     if (error != NULL) {
         done(NULL, error, data);
         return;

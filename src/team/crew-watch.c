@@ -8,8 +8,9 @@
 #include "base/failpoint.h"
 #include "base/log.h"
 #include "team/crew-private.h"
+#include "team/flow-private.h"
 
-enum { MS_PER_S = 1000, REST_MIN_S = 60 };
+enum { MS_PER_S = 1000, REST_MIN_S = 60, TOLD_AT_ONCE = 100 };
 
 static void
 on_told(Json *value, const GError *error, void *data)
@@ -18,11 +19,30 @@ on_told(Json *value, const GError *error, void *data)
         log_warn("crew", "what an agent said could not be written", log_gerror(error));
 }
 
+/* As much as an agent may tell at its face. */
 static void
 flush(Shift *s, Json *events)
 {
+    size_t n = json_array_size(events), may = shift_may_say(s, n);
+
     s->seen = s->read - adapter_lines_rest(s->lines);
-    if (json_array_size(events) > 0)
+    s->unsaid += n - may;
+    for (; n > may; n--)
+        json_array_remove(events, n - 1);
+    if (n > 0)
+        shift_tell(s, events, on_told, NULL);
+    json_array_clear(events);
+}
+
+static void
+tell_unsaid(Shift *s)
+{
+    g_autofree char *text = g_strdup_printf("%" G_GUINT64_FORMAT " lines more were too many to be kept",
+                                            s->unsaid);
+    g_autoptr(Json) events = json_pack("[{s:s, s:s, s:I}]", "kind", "thought", "text", text, "cut",
+                                       (json_int_t)s->unsaid);
+
+    if (s->unsaid > 0)
         shift_tell(s, events, on_told, NULL);
 }
 
@@ -36,6 +56,8 @@ take_piece(Shift *s, RunStep step, const RunPiece *piece, Json *events)
     else
         adapter_lines_feed(s->lines, piece->bytes, piece->n, events);
     s->read = piece->offset + piece->n;
+    if (json_array_size(events) >= TOLD_AT_ONCE)
+        flush(s, events);
 }
 
 static void
@@ -44,6 +66,7 @@ take_end(Shift *s, Json *events)
     if (s->lines != NULL) {
         adapter_lines_end(s->lines, events);
         flush(s, events);
+        tell_unsaid(s);
     }
     s->end = *run_end(s->run);
     g_clear_pointer(&s->follower, run_follower_free);
@@ -79,7 +102,10 @@ left_ms(const Shift *s)
     gint64 started_us = row_int(s->row, "started_us");
     gint64 gone_s = started_us != 0 ? (clock_wall_us() - started_us) / G_USEC_PER_SEC : 0;
 
-    return (guint)MAX((gint64)shift_seconds(s) - gone_s, REST_MIN_S) * MS_PER_S;
+    /* The clock may have been set, to either side. */
+    return (guint)CLAMP((gint64)shift_seconds(s) - gone_s, REST_MIN_S,
+                        MAX((gint64)shift_seconds(s), REST_MIN_S)) *
+           MS_PER_S;
 }
 
 void
@@ -117,10 +143,23 @@ static void
 report_for(Shift *s)
 {
     const char *said = s->lines != NULL ? adapter_lines_summary(s->lines) : "";
+    const char *verdict = shift_writes(s) ? NULL : adapter_verdict(said);
     bool well = s->end.reason == RUN_EXIT && s->end.code == 0;
 
     if (s->adapter != NULL && s->report == NULL)
-        s->report = json_pack("{s:s, s:s}", "outcome", well ? "done" : "failed", "summary", said);
+        s->report = json_pack("{s:s, s:s, s:s*}", "outcome", well ? "done" : "failed", "summary", said,
+                              "verdict", verdict);
+}
+
+/* Its own words, which are told as such wherever the problem is shown. */
+static char *
+problem_said(const Shift *s)
+{
+    const char *summary = row_text(s->report, "summary");
+    g_autofree char *said = flow_cut(summary, CREW_PROBLEM_MAX);
+
+    return said[0] != '\0' ? g_strdup_printf("it gave up, and says: %s", said)
+                           : g_strdup("it gave up, and says nothing");
 }
 
 static void
@@ -141,7 +180,9 @@ judge(Shift *s)
     else if (outcome == NULL)
         set_end(s, "failed", g_strdup_printf("it ended with code %d and said nothing", s->end.code));
     else if (strcmp(outcome, "done") != 0)
-        set_end(s, "failed", g_strndup(row_text(s->report, "summary"), CREW_PROBLEM_MAX));
+        set_end(s, "failed", problem_said(s));
+    else if (!shift_writes(s) && row_text(s->report, "verdict") == NULL)
+        set_end(s, "failed", g_strdup("it looked, and gave no verdict"));
     else
         set_end(s, "done", NULL);
 }
