@@ -162,8 +162,9 @@ admit(Exchange *x)
     Prepare *p;
 
     if (slot == NULL && x->ask->model != NULL) {
-        exchange_refuse(x, FAULT_MODEL, "no provider has the model '%s' for %s clients", x->ask->model,
-                        dialect_name(x->route->dialect));
+        exchange_refuse(x, FAULT_MODEL,
+                        "no provider has the model '%s' for %s clients: 'coop provider add' adds one",
+                        x->ask->model, dialect_name(x->route->dialect));
         return;
     }
     if (slot == NULL) {
