@@ -140,7 +140,8 @@ shift_told(const Shift *s, const char *name)
 
 /* Kinds whose changes count; the others look only. */
 bool shift_writes(const Shift *s);
-Repo *shift_repo(const Shift *s); /* borrowed; NULL: none, or it is gone */
+bool shift_only_checks(const Shift *s); /* it has no program: Coop looks, and that is all */
+Repo *shift_repo(const Shift *s);       /* borrowed; NULL: none, or it is gone */
 
 Shift *shift_ref(Shift *s);
 void shift_unref(void *shift);

@@ -145,6 +145,28 @@ refuse_checks(Shift *s, const char *problem)
                                     "coop"));
 }
 
+/* The repository's, and behind them what was told. */
+static void
+plan_checks(Shift *s, const CheckPlan *plan)
+{
+    GPtrArray *told = g_steal_pointer(&s->checks);
+
+    s->checks = shift_planned_checks(plan);
+    if (told != NULL)
+        g_ptr_array_extend_and_steal(s->checks, told);
+}
+
+static void
+read_checks(Shift *s, const CheckLook *look)
+{
+    if (look->plan != NULL)
+        plan_checks(s, look->plan);
+    if (look->problem == NULL)
+        return;
+    g_clear_pointer(&s->checks, g_ptr_array_unref);
+    refuse_checks(s, look->problem);
+}
+
 static void
 on_looked(void *data, const GError *error)
 {
@@ -160,10 +182,8 @@ on_looked(void *data, const GError *error)
     json_object_set_new(s->result, "head_oid", json_string(look->head));
     s->commits = commits_json(look->commits);
     json_object_set(s->result, "commits", s->commits);
-    if (look->look.problem != NULL && s->checks == NULL && strcmp(shift_text(s, "kind"), "review") != 0)
-        refuse_checks(s, look->look.problem);
-    if (s->checks == NULL && look->look.plan != NULL && strcmp(shift_text(s, "kind"), "review") != 0)
-        s->checks = shift_planned_checks(look->look.plan);
+    if (strcmp(shift_text(s, "kind"), "review") != 0 && (shift_only_checks(s) || s->checks == NULL))
+        read_checks(s, &look->look);
     if (s->checks != NULL)
         shift_check_all(s);
     else
@@ -179,6 +199,9 @@ look(Shift *s)
     look->base = g_strdup(shift_text(s, "git_base"));
     g_strlcpy(look->head, s->head_oid, sizeof look->head);
     look->look.base_oid = look->look.head_oid = look->head;
+    /* Its commands come from where the task began, and not from what is looked at. */
+    if (shift_only_checks(s))
+        look->look.base_oid = row_text(json_object_get(s->row, "task"), "base_oid");
     forge_read(s->crew->team->spec.forge, shift_repo(s), "look at an agent's work", look_work, on_looked,
                look, look_free);
 }

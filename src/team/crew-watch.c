@@ -168,7 +168,9 @@ judge(Shift *s)
     g_autofree char *message = run_end_dup_message(&s->end);
     const char *outcome = row_text(s->report, "outcome");
 
-    if (s->repeats > 0)
+    if (shift_only_checks(s))
+        set_end(s, "done", NULL);
+    else if (s->repeats > 0)
         set_end(
             s, "failed",
             g_strdup_printf("it asked its model the same for the %uth time, and was stopped", s->repeats));
@@ -214,6 +216,10 @@ shift_ran(Shift *s)
     judge(s);
     s->phase = SHIFT_PROVING;
     crew_move(s->crew,
-              &(CrewMove){.id = s->id, .state = "proving", .seen = (gint64)s->seen, .report = s->report},
+              &(CrewMove){.id = s->id,
+                          .state = "proving",
+                          .workdir = s->workdir,
+                          .seen = (gint64)s->seen,
+                          .report = s->report},
               on_proving, shift_ref(s));
 }

@@ -150,11 +150,23 @@ on_commands(Json *rows, const GError *error, void *data)
     shift_find(s);
 }
 
+/* As if one had ended. */
+static void
+skip_program(Shift *s)
+{
+    s->end = (RunEnd){.reason = RUN_EXIT};
+    shift_ran(s);
+}
+
 void
 shift_work(Shift *s)
 {
     BoxInfo info;
 
+    if (shift_only_checks(s)) {
+        skip_program(s);
+        return;
+    }
     if (strcmp(shift_text(s, "state"), "queued") == 0) {
         start_program(s);
         return;
@@ -226,7 +238,10 @@ shift_find(Shift *s)
 {
     s->phase = SHIFT_FINDING;
     s->began_us = clock_mono_us();
-    look_for_run(s);
+    if (shift_only_checks(s))
+        skip_program(s);
+    else
+        look_for_run(s);
 }
 
 /* ---- its time ---- */

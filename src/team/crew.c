@@ -53,7 +53,13 @@ shift_writes(const Shift *s)
 {
     const char *kind = shift_text(s, "kind");
 
-    return strcmp(kind, "review") != 0 && strcmp(kind, "test") != 0;
+    return strcmp(kind, "review") != 0 && strcmp(kind, "test") != 0 && !shift_only_checks(s);
+}
+
+bool
+shift_only_checks(const Shift *s)
+{
+    return strcmp(shift_text(s, "kind"), "check") == 0;
 }
 
 Repo *

@@ -121,7 +121,7 @@ flow_agent_insert(RowJob *job, const FlowAgent *agent, GError **error)
 {
     g_autoptr(Json) taken = agent->brief;
     g_autofree char *brief = json_encode(taken);
-    const Json *member = choose_member(agent);
+    const Json *member = agent->member != NULL ? agent->member : choose_member(agent);
 
     if (member == NULL)
         return err_set(error, ERR_NOT_FOUND, "the squad has no %s", agent->archetype);

@@ -168,6 +168,47 @@ decide_waiting(const FlowView *v, const Json *task, const Json *steps)
     return (FlowChoice){.what = FLOW_REST, .wake_us = wake_us};
 }
 
+/* Nobody else would look at the steps together. */
+static bool
+ends_unseen(const Json *task, const Json *steps)
+{
+    return row_text(task, "repository_id") != NULL && json_array_size(steps) > 1 &&
+           wanted_rung(task) < rung_of("reviewed", 0);
+}
+
+/* The last look at the steps together; NULL: a step was worked on since. */
+static const Json *
+last_check(const Json *rows)
+{
+    const Json *check = NULL, *agent;
+    size_t i;
+
+    json_array_foreach(json_object_get(rows, "agents"), i, agent)
+    {
+        if (flow_is(agent, "kind", "check"))
+            check = agent;
+        else if (row_text(agent, "step_id") != NULL)
+            check = NULL;
+    }
+    return check;
+}
+
+static FlowChoice
+decide_worked(const FlowView *v, const Json *task, const Json *steps)
+{
+    const Json *check = last_check(v->rows);
+
+    if (!ends_unseen(task, steps))
+        return (FlowChoice){.what = FLOW_WORKED};
+    if (check == NULL)
+        return (FlowChoice){.what = FLOW_CHECK};
+    if (!flow_agent_ended(check))
+        return rest;
+    if (flow_is(check, "state", "done") && !flow_agent_refuses(check))
+        return (FlowChoice){.what = FLOW_WORKED};
+    return (FlowChoice){.what = FLOW_CHECKED, .agent = check};
+}
+
 static FlowChoice
 decide_working(const FlowView *v, const Json *task)
 {
@@ -181,7 +222,7 @@ decide_working(const FlowView *v, const Json *task)
         return choice;
     json_array_foreach(steps, i, step) all_done = all_done && flow_is(step, "state", "done");
     if (all_done)
-        return (FlowChoice){.what = FLOW_WORKED};
+        return decide_worked(v, task, steps);
     return decide_waiting(v, task, steps);
 }
 

@@ -66,6 +66,7 @@ Json *flow_task_get(RowJob *job, const char *task_id, GError **error);
 /* The same five, inside a transaction. */
 Json *flow_rows_get(RowJob *job, const char *task_id, GError **error);
 const Json *flow_step_of(const Json *rows, const char *id);
+const Json *flow_agent_of(const Json *rows, const char *id);
 const Json *flow_last_agent(const Json *rows, const char *step_id);
 bool flow_agent_ended(const Json *agent);
 bool flow_task_ended(const Json *task);
@@ -88,6 +89,8 @@ typedef enum FlowDo {
     FLOW_BEGIN,   /* a try of `step` */
     FLOW_JUDGE,   /* what `agent` did for `step` */
     FLOW_JOIN,    /* `step` into the task's branch */
+    FLOW_CHECK,   /* all steps together */
+    FLOW_CHECKED, /* what `agent` saw of that */
     FLOW_WORKED,  /* all steps are done */
     FLOW_READY,   /* the pull request */
     FLOW_ROUND,   /* who tests and who reviews */
@@ -195,8 +198,9 @@ extern const RowOp flow_fail_op;
 typedef struct FlowAgent {
     const Json *rows;
     const Json *step;      /* NULL: none */
-    const char *kind;      /* work, fix, resolve, test, review */
+    const char *kind;      /* work, fix, resolve, check, test, review */
     const char *archetype; /* of the member */
+    const Json *member;    /* NULL: one is chosen */
     const char *lease, *branch, *base;
     gint64 try;
     Json *brief; /* taken */
@@ -218,6 +222,8 @@ char *flow_findings(const Json *agents, gint64 round);
 
 /* It does not approve, or Coop saw its checks fail. */
 bool flow_agent_refuses(const Json *agent);
+/* Those of all steps. */
+Json *flow_all_checks(const Json *rows);
 /* A step behind the others, that fixes what was found, or brings both sides of a conflict together; where
  * there were enough rounds, a question before it. */
 bool flow_fix(RowJob *job, const Json *rows, const char *what, guint rounds, GError **error);
@@ -263,6 +269,8 @@ void flow_do_prepare(FlowTask *t, const FlowChoice *choice);
 void flow_do_begin(FlowTask *t, const FlowChoice *choice);
 void flow_do_judge(FlowTask *t, const FlowChoice *choice);
 void flow_do_join(FlowTask *t, const FlowChoice *choice);
+void flow_do_check(FlowTask *t, const FlowChoice *choice);
+void flow_do_checked(FlowTask *t, const FlowChoice *choice);
 void flow_do_worked(FlowTask *t, const FlowChoice *choice);
 void flow_do_ready(FlowTask *t, const FlowChoice *choice);
 void flow_do_round(FlowTask *t, const FlowChoice *choice);

@@ -125,8 +125,8 @@ has_member(const Json *rows, const char *archetype)
     return false;
 }
 
-static Json *
-all_checks(const Json *rows)
+Json *
+flow_all_checks(const Json *rows)
 {
     Json *all = json_array();
     size_t i;
@@ -155,7 +155,7 @@ insert_looker(RowJob *job, const Json *rows, const struct Looker *looker, GError
                              .base = tip,
                              .try = round,
                              .brief = json_pack("{s:s, s:n, s:n, s:o}", "goal", looker->goal, "feedback",
-                                                "bundle", "checks", all_checks(rows))};
+                                                "bundle", "checks", flow_all_checks(rows))};
 
     if (tip == NULL) {
         json_decref(agent.brief);
@@ -215,20 +215,6 @@ typedef struct Again {
     bool own; /* its budget, see flow_over() */
 } Again;
 
-static const Json *
-agent_of(const Json *rows, const char *id)
-{
-    size_t i;
-    const Json *agent;
-
-    json_array_foreach(json_object_get(rows, "agents"), i, agent)
-    {
-        if (flow_is(agent, "id", id))
-            return agent;
-    }
-    return NULL;
-}
-
 static bool
 run_again(RowJob *job, const void *data, Json **ret_value, GError **error)
 {
@@ -242,7 +228,7 @@ run_again(RowJob *job, const void *data, Json **ret_value, GError **error)
         return false;
     if (!is_reviewing(task))
         return true;
-    if (!flow_over(job, task, agent_of(rows, again->agent_id), again->own, &over, error))
+    if (!flow_over(job, task, flow_agent_of(rows, again->agent_id), again->own, &over, error))
         return false;
     if (over)
         return true;

@@ -151,6 +151,20 @@ flow_last_agent(const Json *rows, const char *step_id)
 }
 
 const Json *
+flow_agent_of(const Json *rows, const char *id)
+{
+    size_t i;
+    const Json *agent;
+
+    json_array_foreach(json_object_get(rows, "agents"), i, agent)
+    {
+        if (flow_is(agent, "id", id))
+            return agent;
+    }
+    return NULL;
+}
+
+const Json *
 flow_step_of(const Json *rows, const char *id)
 {
     size_t i;

@@ -11,13 +11,14 @@ enum {
 };
 
 static const FlowAct acts[FLOW_DO_MAX] = {
-    [FLOW_MAKE] = flow_do_make,     [FLOW_AWAIT] = flow_do_await,     [FLOW_ADOPT] = flow_do_adopt,
-    [FLOW_BASE] = flow_do_base,     [FLOW_PREPARE] = flow_do_prepare, [FLOW_BEGIN] = flow_do_begin,
-    [FLOW_JUDGE] = flow_do_judge,   [FLOW_JOIN] = flow_do_join,       [FLOW_WORKED] = flow_do_worked,
-    [FLOW_READY] = flow_do_ready,   [FLOW_ROUND] = flow_do_round,     [FLOW_AGAIN] = flow_do_again,
-    [FLOW_REVIEW] = flow_do_review, [FLOW_VERDICT] = flow_do_verdict, [FLOW_QUEUE] = flow_do_queue,
-    [FLOW_LAND] = flow_do_land,     [FLOW_FINISH] = flow_do_finish,   [FLOW_RELEASE] = flow_do_release,
-    [FLOW_STOP] = flow_do_stop,     [FLOW_BIND] = flow_do_bind,
+    [FLOW_MAKE] = flow_do_make,       [FLOW_AWAIT] = flow_do_await,     [FLOW_ADOPT] = flow_do_adopt,
+    [FLOW_BASE] = flow_do_base,       [FLOW_PREPARE] = flow_do_prepare, [FLOW_BEGIN] = flow_do_begin,
+    [FLOW_JUDGE] = flow_do_judge,     [FLOW_JOIN] = flow_do_join,       [FLOW_WORKED] = flow_do_worked,
+    [FLOW_READY] = flow_do_ready,     [FLOW_ROUND] = flow_do_round,     [FLOW_AGAIN] = flow_do_again,
+    [FLOW_REVIEW] = flow_do_review,   [FLOW_VERDICT] = flow_do_verdict, [FLOW_QUEUE] = flow_do_queue,
+    [FLOW_LAND] = flow_do_land,       [FLOW_FINISH] = flow_do_finish,   [FLOW_RELEASE] = flow_do_release,
+    [FLOW_STOP] = flow_do_stop,       [FLOW_BIND] = flow_do_bind,       [FLOW_CHECK] = flow_do_check,
+    [FLOW_CHECKED] = flow_do_checked,
 };
 
 /* ---- tasks ---- */

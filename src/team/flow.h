@@ -23,7 +23,7 @@
  * What has no repository is done when its steps are; a squad may end at an earlier rung.
  *
  * Failpoints: flow-planned, flow-branch, flow-commit, flow-pull, flow-agent, flow-proved, flow-joining,
- * flow-joined, flow-round, flow-reviewed, flow-ready, flow-merge, flow-done, flow-stop. */
+ * flow-joined, flow-check, flow-round, flow-reviewed, flow-ready, flow-merge, flow-done, flow-stop. */
 typedef struct Flow Flow;
 
 Flow *flow_new(Team *team);
