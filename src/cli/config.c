@@ -5,12 +5,28 @@
 #include "cli/settings.h"
 #include "daemon/setting.h"
 
+/* All names that set it; the first that is there decides. */
+static Json *
+environment_json(const Setting *setting)
+{
+    g_autofree char *own = setting_dup_env_name(setting);
+    Json *names = json_array();
+
+    json_array_append_new(names, json_string(own));
+    for (size_t i = 0; i < G_N_ELEMENTS(setting->env) && setting->env[i].name != NULL; i++)
+        json_array_append_new(names, json_string(setting->env[i].name));
+    return names;
+}
+
 static Json *
 entry_json(const ConfigEntry *entry)
 {
-    return json_pack("{s:s,s:s?,s:s,s:s,s:b,s:s*}", "name", entry->setting->name, "value", entry->value,
-                     "origin", entry->origin, "help", entry->setting->help, "secret",
-                     (int)entry->setting->secret, "later", entry->setting->later);
+    const Setting *s = entry->setting;
+    g_autofree char *expects = setting_dup_expects(s, UNIT_NONE);
+
+    return json_pack("{s:s,s:s?,s:s,s:s?,s:o,s:s,s:s,s:b,s:s*}", "name", s->name, "value", entry->value,
+                     "origin", entry->origin, "default", s->fallback, "environment", environment_json(s),
+                     "expects", expects, "help", s->help, "secret", (int)s->secret, "later", s->later);
 }
 
 static ExitCode
