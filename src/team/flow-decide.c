@@ -204,7 +204,8 @@ decide_worked(const FlowView *v, const Json *task, const Json *steps)
         return (FlowChoice){.what = FLOW_CHECK};
     if (!flow_agent_ended(check))
         return rest;
-    if (flow_is(check, "state", "done") && !flow_agent_refuses(check))
+    if (flow_is(check, "state", "done") &&
+        !json_is_false(json_object_get(json_object_get(check, "result"), "passed")))
         return (FlowChoice){.what = FLOW_WORKED};
     return (FlowChoice){.what = FLOW_CHECKED, .agent = check};
 }
