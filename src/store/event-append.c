@@ -138,31 +138,64 @@ insert(DbTx *tx, const EventRow *r, const guint8 hash[EVENT_HASH_LEN], GError **
                    error);
 }
 
-/* What is about a task is about its squad too, and what is in an agent's box about its work, whoever tells
- * it: those who follow these two see all of it. */
-static bool
-find_labels(DbTx *tx, const EventSpec *e, char **ret_squad, char **ret_execution, GError **error)
+typedef struct Labels {
+    char *task, *squad, *execution;
+} Labels;
+
+static void
+labels_clear(Labels *labels)
 {
-    bool is_whole = (e->task_id == NULL || e->squad_id != NULL) &&
-                    (e->box_id == NULL || e->execution_id != NULL);
+    g_free(labels->task);
+    g_free(labels->squad);
+    g_free(labels->execution);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Labels, labels_clear)
+
+/* Who lives in the box, and what for. */
+static bool
+find_execution(DbTx *tx, const EventSpec *e, Labels *labels, GError **error)
+{
     g_autoptr(DbRows) rows = NULL;
     bool row;
 
-    *ret_squad = g_strdup(e->squad_id);
-    *ret_execution = g_strdup(e->execution_id);
-    if (is_whole)
+    if (e->box_id == NULL || (e->execution_id != NULL && e->task_id != NULL))
         return true;
     rows = db_query(tx,
-                    "SELECT (SELECT squad_id FROM tasks WHERE id = ?), (SELECT id FROM task_executions WHERE "
-                    "box_id = ? AND ended_us = 0 ORDER BY created_us DESC LIMIT 1)",
-                    DB_ARGS(db_text(e->task_id), db_text(e->box_id)), error);
+                    "SELECT id, task_id FROM task_executions WHERE box_id = ? AND ended_us = 0 "
+                    "ORDER BY created_us DESC LIMIT 1",
+                    DB_ARGS(db_text(e->box_id)), error);
     if (rows == NULL || !db_rows_next(rows, &row, error))
         return false;
-    if (*ret_squad == NULL)
-        *ret_squad = g_strdup(db_rows_text(rows, 0));
-    if (*ret_execution == NULL)
-        *ret_execution = g_strdup(db_rows_text(rows, 1));
+    if (row && labels->execution == NULL)
+        labels->execution = g_strdup(db_rows_text(rows, 0));
+    if (row && labels->task == NULL)
+        labels->task = g_strdup(db_rows_text(rows, 1));
     return true;
+}
+
+static bool
+find_squad(DbTx *tx, Labels *labels, GError **error)
+{
+    g_autoptr(DbRows) rows = NULL;
+    bool row;
+
+    if (labels->task == NULL || labels->squad != NULL)
+        return true;
+    rows = db_query(tx, "SELECT squad_id FROM tasks WHERE id = ?", DB_ARGS(db_text(labels->task)), error);
+    if (rows == NULL || !db_rows_next(rows, &row, error))
+        return false;
+    if (row)
+        labels->squad = g_strdup(db_rows_text(rows, 0));
+    return true;
+}
+
+/* What is about a task is about its squad too, and what is in an agent's box about its work and its task,
+ * whoever tells it: those who follow these see all of it. */
+static bool
+find_labels(DbTx *tx, const EventSpec *e, Labels *ret, GError **error)
+{
+    *ret = (Labels){g_strdup(e->task_id), g_strdup(e->squad_id), g_strdup(e->execution_id)};
+    return find_execution(tx, e, ret, error) && find_squad(tx, ret, error);
 }
 
 bool
@@ -172,10 +205,10 @@ event_append(DbTx *tx, const EventSpec *event, gint64 *ret_seq, GError **error)
     guint8 hash[EVENT_HASH_LEN];
 
     g_assert(w != NULL); /* a read job cannot append */
-    g_autofree char *squad = NULL, *execution = NULL;
+    g_auto(Labels) labels = {0};
 
     if (!check_event(event, error) || (!w->known && !load_head(tx, error)) ||
-        !find_labels(tx, event, &squad, &execution, error))
+        !find_labels(tx, event, &labels, error))
         return false;
     /* In valid JSON a line break can only stand between tokens; one line suits every stream. */
     g_autofree char *data = g_strdelimit(g_strdup(event->data != NULL ? event->data : "{}"), "\r\n", ' ');
@@ -184,10 +217,10 @@ event_append(DbTx *tx, const EventSpec *event, gint64 *ret_seq, GError **error)
         .at_us = clock_wall_us(),
         .kind = event->kind,
         .actor = event->actor,
-        .task_id = event->task_id,
-        .squad_id = squad,
+        .task_id = labels.task,
+        .squad_id = labels.squad,
         .box_id = event->box_id,
-        .execution_id = execution,
+        .execution_id = labels.execution,
         .data = data,
     };
     event_row_hash(&row, w->hash, hash);

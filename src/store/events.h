@@ -26,8 +26,8 @@ typedef struct EventSpec {
 /* Longer data is ERR_LIMIT: an event fits into one pull of a stream. */
 enum { EVENT_DATA_MAX = 32 * 1024 };
 
-/* Inside a write job.  The time is the server's; `ret_seq` may be NULL.  Where they are not said, the squad
- * is the task's and the execution that of the agent in the box. */
+/* Inside a write job.  The time is the server's; `ret_seq` may be NULL.  Where they are not said, the
+ * execution and the task are those of the agent in the box, and the squad is the task's. */
 bool event_append(DbTx *tx, const EventSpec *event, gint64 *ret_seq, GError **error);
 
 bool event_kind_is_known(const char *kind);
