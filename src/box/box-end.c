@@ -46,8 +46,9 @@ static Json *
 end_data(const Box *box, const KeeperAnswer *answer)
 {
     const BoxRow *row = &box->row;
-    Json *data = json_pack("{s:s, s:s, s:I}", "reason", row->reason, "template", row->facts.template,
-                           "executions", (json_int_t)row->executions);
+    Json *data = json_pack("{s:s, s:s, s:I, s:I}", "reason", row->reason, "template", row->facts.template,
+                           "executions", (json_int_t)row->executions, "lived_ms",
+                           (json_int_t)MAX(clock_wall_us() - row->created_us, 0) / 1000);
 
     if (answer != NULL)
         json_object_set_new(data, "exit_code", json_integer(answer->exit_code));

@@ -6,14 +6,7 @@
 #include "base/id.h"
 #include "team/crew-private.h"
 
-enum {
-    AGENT_HEX = 4,
-    DECIMAL = 10,
-    GOAL_MAX = 32 * 1024,
-    LIST_MAX = 200,
-    REPOSITORY_PARTS = 2,
-    GIT_WORD_MAX = 120
-};
+enum { AGENT_HEX = 4, DECIMAL = 10, GOAL_MAX = 32 * 1024, REPOSITORY_PARTS = 2, GIT_WORD_MAX = 120 };
 
 /* ---- what the row gets ---- */
 
@@ -349,10 +342,9 @@ agent_spawn(Team *team, const AgentSpec *spec, TeamJsonFunc done, void *data)
 /* ---- looking and stopping ---- */
 
 typedef struct AgentRef {
-    const char *id, *owner, *task_id;
+    const char *id, *owner;
 } AgentRef;
-static const RowMember ref_members[] = {ROW_AT_TEXT(AgentRef, id), ROW_AT_TEXT(AgentRef, owner),
-                                        ROW_AT_TEXT(AgentRef, task_id), ROW_AT_END};
+static const RowMember ref_members[] = {ROW_AT_TEXT(AgentRef, id), ROW_AT_TEXT(AgentRef, owner), ROW_AT_END};
 
 /* The handle's names, beside the row's. */
 static void
@@ -389,28 +381,29 @@ agent_get(Team *team, const char *id, const char *owner, TeamJsonFunc done, void
 static bool
 run_list(RowJob *job, const void *spec, Json **ret_value, GError **error)
 {
-    const AgentRef *r = spec;
+    const AgentFilter *f = spec;
     g_auto(RowWhere) where = ROW_WHERE_INIT;
     size_t i;
     Json *row;
 
     row_where_add(&where, "1 = 1", NULL, 0);
-    if (r->owner != NULL)
-        row_where_add(&where, "owner = ?", DB_ARGS(db_text(r->owner)));
-    if (r->task_id != NULL)
-        row_where_add(&where, "task_id = ?", DB_ARGS(db_text(r->task_id)));
-    *ret_value = row_list(job, &execution_table, &where, "created_us DESC, id", (ForgePage){1, LIST_MAX},
-                          error);
+    if (f->owner != NULL)
+        row_where_add(&where, "owner = ?", DB_ARGS(db_text(f->owner)));
+    if (f->task != NULL)
+        row_where_add(&where, "task_id = ?", DB_ARGS(db_text(f->task)));
+    *ret_value = row_list(job, &execution_table, &where, "created_us DESC, id", f->page, error);
     json_array_foreach(json_object_get(*ret_value, "items"), i, row) add_handle(row);
     return *ret_value != NULL;
 }
 
 void
-agent_list(Team *team, const char *owner, const char *task_id, TeamJsonFunc done, void *data)
+agent_list(Team *team, const AgentFilter *filter, TeamJsonFunc done, void *data)
 {
-    static const RowOp op = {ROW_READS, sizeof(AgentRef), ref_members, run_list};
+    static const RowMember members[] = {ROW_AT_TEXT(AgentFilter, owner), ROW_AT_TEXT(AgentFilter, task),
+                                        ROW_AT_END};
+    static const RowOp op = {ROW_READS, sizeof(AgentFilter), members, run_list};
 
-    team_run(team, &op, &(AgentRef){.owner = owner, .task_id = task_id}, done, data);
+    team_run(team, &op, filter, done, data);
 }
 
 static void

@@ -93,18 +93,18 @@ dup_tail(const GString *tail)
 }
 
 static Json *
-check_json(const ShiftCheck *c, const Run *run, const RunEnd *end, const GString *tail)
+check_json(const ShiftCheck *c, const Run *run, const RunEnd *end, const Shift *s)
 {
     const TestReport *report = run_test_report(run);
     Json *tests = report != NULL ? report_to_json(report) : json_null();
-    g_autofree char *output = dup_tail(tail);
+    g_autofree char *output = dup_tail(s->tail), *errors = dup_tail(s->err_tail);
 
     if (report != NULL)
         report_json_shorten(tests);
-    return json_pack("{s:s, s:s, s:i, s:s, s:I, s:o, s:s, s:s}", "name", c->name, "run", c->run, "exit_code",
-                     run_end_exit_code(end), "reason", run_reason_name(end->reason), "duration_ms",
-                     (json_int_t)(end->duration_us / 1000), "tests", tests, "output", output, "seen_by",
-                     "coop");
+    return json_pack("{s:s, s:s, s:i, s:s, s:I, s:o, s:s, s:s, s:s}", "name", c->name, "run", c->run,
+                     "exit_code", run_end_exit_code(end), "reason", run_reason_name(end->reason),
+                     "duration_ms", (json_int_t)(end->duration_us / 1000), "tests", tests, "output", output,
+                     "stderr", errors, "seen_by", "coop");
 }
 
 static bool
@@ -117,16 +117,24 @@ has_passed(const Run *run, const RunEnd *end)
 }
 
 static void
+keep_tail(GString *tail, const guint8 *bytes, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (bytes[i] != '\0')
+            g_string_append_c(tail, (char)bytes[i]);
+    }
+    if (tail->len > TAIL_SLACK)
+        g_string_erase(tail, 0, (gssize)(tail->len - CREW_OUTPUT_TAIL));
+}
+
+static void
 on_output(Run *run, FrameStream stream, const guint8 *bytes, size_t n, void *ctx)
 {
     Shift *s = ctx;
 
-    for (size_t i = 0; i < n; i++) {
-        if (bytes[i] != '\0')
-            g_string_append_c(s->tail, (char)bytes[i]);
-    }
-    if (s->tail->len > TAIL_SLACK)
-        g_string_erase(s->tail, 0, (gssize)(s->tail->len - CREW_OUTPUT_TAIL));
+    keep_tail(s->tail, bytes, n);
+    if (stream == STREAM_STDERR)
+        keep_tail(s->err_tail, bytes, n);
 }
 
 static void
@@ -143,7 +151,7 @@ on_ended(Run *run, const RunEnd *end, void *ctx)
     }
     bool passed = has_passed(run, end);
 
-    json_array_append_new(json_object_get(s->result, "checks"), check_json(c, run, end, s->tail));
+    json_array_append_new(json_object_get(s->result, "checks"), check_json(c, run, end, s));
     s->checks_failed |= !passed;
     s->skip_checks |= c->is_setup && !passed;
     g_clear_pointer(&s->check_run, run_unref);
@@ -182,6 +190,7 @@ start_check(Shift *s, const ShiftCheck *c, GError **error)
                           .timeout_ms = c->timeout_s * MS_PER_S};
 
     g_string_truncate(s->tail, 0);
+    g_string_truncate(s->err_tail, 0);
     s->check_run = box_start(s->box, &spec, "coop", error);
     if (s->check_run == NULL)
         return false;
@@ -219,8 +228,10 @@ shift_check_all(Shift *s)
 {
     s->check = 0;
     s->checks_failed = s->skip_checks = false;
-    if (s->tail == NULL)
+    if (s->tail == NULL) {
         s->tail = g_string_new(NULL);
+        s->err_tail = g_string_new(NULL);
+    }
     box_each_command(s->box, end_old, s);
     next_check(s);
 }

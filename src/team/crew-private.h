@@ -117,10 +117,11 @@ struct Shift {
     guint check;
     bool skip_checks, checks_failed;
     Run *check_run;
-    GString *tail;
+    GString *tail, *err_tail;
     guint push_try;
     char head_oid[GIT_OID_LEN + 1];
     Json *commits;
+    guint64 memory_bytes; /* the most that it had when its program ended; 0: not known */
 };
 
 static inline const char *
@@ -184,6 +185,7 @@ void crew_move(Crew *crew, const CrewMove *move, TeamJsonFunc done, void *data);
 typedef struct CrewEnd {
     const char *id, *state, *problem, *actor;
     Json *result, *report, *commits;
+    gint64 memory_bytes; /* the most that its box had; 0: not known */
 } CrewEnd;
 /* {"state", "task_id"} */
 void crew_end(Crew *crew, const CrewEnd *end, TeamJsonFunc done, void *data);

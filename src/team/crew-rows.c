@@ -266,15 +266,53 @@ put_end(RowJob *job, const CrewEnd *e, bool *ret_changed, GError **error)
     return true;
 }
 
+/* What its checks came to; of scans only how many. */
+static void
+add_checks(Json *data, const Json *checks)
+{
+    Json *list = json_array();
+    json_int_t scans = 0, clean = 0;
+    size_t i;
+    const Json *check;
+
+    json_array_foreach(checks, i, check)
+    {
+        const char *name = row_text(check, "name");
+        bool good = row_int(check, "exit_code") == 0;
+
+        if (name != NULL && g_str_has_prefix(name, "scan: ")) {
+            scans += row_text(check, "skipped") == NULL;
+            clean += row_text(check, "skipped") == NULL && good;
+        } else {
+            json_array_append_new(list, json_pack("{s:s?, s:I, s:b}", "name", name, "exit_code",
+                                                  (json_int_t)row_int(check, "exit_code"), "tests",
+                                                  json_is_object(json_object_get(check, "tests"))));
+        }
+    }
+    json_object_set_new(data, "checks", list);
+    if (scans > 0)
+        json_object_set_new(data, "scans", json_pack("{s:I, s:I}", "total", scans, "passed", clean));
+}
+
 static Json *
-left_data(const CrewEnd *e, const Json *row)
+left_data(const CrewEnd *e, const Json *row, gint64 now_us)
 {
     const Json *report = json_object_get(row, "report");
+    Json *data = json_pack(
+        "{s:s, s:s, s:s, s:s?, s:I, s:s, s:s?, s:s?, s:O?, s:s?, s:s}", "agent", row_text(row, "agent"),
+        "kind", row_text(row, "kind"), "role", row_text(row, "role"), "model", row_text(row, "model"), "try",
+        (json_int_t)row_int(row, "try"), "state", e->state, "problem", e->problem, "head_oid",
+        row_text(e->result, "head_oid"), "passed", json_object_get(e->result, "passed"), "outcome",
+        row_text(report, "outcome"), "seen_by", "coop");
 
-    return json_pack("{s:s, s:s, s:s?, s:s?, s:O?, s:s?, s:s}", "agent", row_text(row, "agent"), "state",
-                     e->state, "problem", e->problem, "head_oid", row_text(e->result, "head_oid"), "passed",
-                     json_object_get(e->result, "passed"), "outcome", row_text(report, "outcome"), "seen_by",
-                     "coop");
+    json_object_set_new(data, "duration_ms",
+                        json_integer(team_ms_between(row_int(row, "started_us"), now_us)));
+    json_object_set_new(
+        data, "spawn_ms",
+        json_integer(team_ms_between(row_int(row, "created_us"), row_int(row, "first_call_us"))));
+    json_object_set_new(data, "memory_bytes", json_integer(e->memory_bytes));
+    add_checks(data, json_object_get(e->result, "checks"));
+    return data;
 }
 
 static bool
@@ -289,7 +327,7 @@ run_end_row(RowJob *job, const void *spec, Json **ret_value, GError **error)
 
     if (row == NULL)
         return false;
-    TeamEvent event = event_of(row, "agent.left", e->actor, changed ? left_data(e, row) : NULL);
+    TeamEvent event = event_of(row, "agent.left", e->actor, changed ? left_data(e, row, job->now_us) : NULL);
 
     if (changed &&
         (!team_event(job->tx, &event, error) || !leave_member(job, row, error) ||

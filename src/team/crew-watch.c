@@ -204,10 +204,21 @@ on_proving(Json *value, const GError *error, void *data)
     shift_prove(s);
 }
 
+/* Nobody waits for it: it comes while the work is proved, or is not known. */
+static void
+on_use(Box *box, const BoxUse *use, const GError *error, void *data)
+{
+    g_autoptr(Shift) s = data;
+
+    if (error == NULL)
+        s->memory_bytes = use->memory_peak_bytes;
+}
+
 void
 shift_ran(Shift *s)
 {
     loop_timer_cancel(s->crew->loop, &s->timer);
+    box_use(s->box, on_use, shift_ref(s));
     if (s->end.reason == RUN_STOPPED || s->end.reason == RUN_LOST) {
         shift_lost(s, "its box ended while it worked");
         return;

@@ -33,6 +33,8 @@ shift_unref(void *shift)
     g_clear_pointer(&s->lines, adapter_lines_free);
     if (s->tail != NULL)
         g_string_free(s->tail, TRUE);
+    if (s->err_tail != NULL)
+        g_string_free(s->err_tail, TRUE);
     g_clear_error(&s->error);
     g_free(s->id);
     g_free(s->actor);
@@ -214,7 +216,8 @@ shift_end(Shift *s, const char *state, const char *problem)
                         .actor = s->actor,
                         .result = s->result,
                         .report = s->report,
-                        .commits = s->commits},
+                        .commits = s->commits,
+                        .memory_bytes = (gint64)s->memory_bytes},
              on_end, shift_ref(s));
 }
 

@@ -80,7 +80,12 @@ typedef struct AgentSpec {
 } AgentSpec;
 /* {"sandboxId", "role", "taskId", "agentId", …} */
 void agent_spawn(Team *team, const AgentSpec *spec, TeamJsonFunc done, void *data);
-void agent_list(Team *team, const char *owner, const char *task_id, TeamJsonFunc done, void *data);
+typedef struct AgentFilter {
+    const char *owner, *task; /* NULL: any */
+    ForgePage page;
+} AgentFilter;
+/* The newest first. */
+void agent_list(Team *team, const AgentFilter *filter, TeamJsonFunc done, void *data);
 void agent_get(Team *team, const char *id, const char *owner, TeamJsonFunc done, void *data);
 void
 agent_stop(Team *team, const char *id, const char *owner, const char *actor, TeamJsonFunc done, void *data);

@@ -21,11 +21,11 @@ tell_joined(RowJob *job, const Json *task, const Json *step, const char *oid, GE
                      .actor = "coop",
                      .task_id = row_text(task, "id"),
                      .squad_id = row_text(task, "squad_id"),
-                     .data = json_pack("{s:s, s:s, s:s, s:I, s:O?, s:s, s:s}", "step_id",
-                                       row_text(step, "id"), "name", row_text(step, "name"), "state", "done",
-                                       "try", (json_int_t)row_int(step, "tries"), "passed",
-                                       json_object_get(evidence, "passed"), "joined_oid", oid, "seen_by",
-                                       "coop")},
+                     .data = json_pack(
+                         "{s:s, s:s, s:s, s:s, s:I, s:b, s:O?, s:s, s:s}", "step_id", row_text(step, "id"),
+                         "name", row_text(step, "name"), "title", row_text(step, "title"), "state", "done",
+                         "try", (json_int_t)row_int(step, "tries"), "last", 1, "passed",
+                         json_object_get(evidence, "passed"), "joined_oid", oid, "seen_by", "coop")},
         error);
 }
 

@@ -12,6 +12,8 @@ typedef struct Judge {
     bool own; /* its budget, see flow_over() */
 } Judge;
 
+enum { ERRORS_MAX = 4096 }; /* bytes */
+
 typedef enum Outcome { OUTCOME_PASSED, OUTCOME_AGAIN, OUTCOME_LOST, OUTCOME_OVER } Outcome;
 
 /* A step that has checks of its own may find them passing already. */
@@ -66,12 +68,37 @@ count_lost(const Json *rows, const char *step_id)
     return n;
 }
 
+/* What the checks that failed said to their standard error; NULL: nothing. */
+static char *
+errors_of(const Json *result)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    size_t i;
+    const Json *check;
+
+    json_array_foreach(json_object_get(result, "checks"), i, check)
+    {
+        const char *errors = row_text(check, "stderr");
+
+        if (row_int(check, "exit_code") != 0 && errors != NULL)
+            g_string_append(text, errors);
+    }
+    if (text->len == 0)
+        return NULL;
+    if (text->len > ERRORS_MAX)
+        g_string_erase(text, 0, (gssize)(text->len - ERRORS_MAX));
+    return g_utf8_make_valid(text->str, -1);
+}
+
+/* `last`: there will be no other try. */
 static bool
-tell_ended(RowJob *job, const Json *task, const Json *step, const Json *agent, const char *state,
+tell_ended(RowJob *job, const Json *task, const Json *step, const Json *agent, const char *state, bool last,
            GError **error)
 {
     const Json *result = json_object_get(agent, "result");
-    g_autofree char *problem = strcmp(state, "done") != 0 ? flow_summary_of(agent) : NULL;
+    bool done = strcmp(state, "done") == 0;
+    g_autofree char *problem = done ? NULL : flow_summary_of(agent);
+    g_autofree char *errors = done ? NULL : errors_of(result);
 
     return team_event(
         job->tx,
@@ -80,10 +107,12 @@ tell_ended(RowJob *job, const Json *task, const Json *step, const Json *agent, c
                      .task_id = row_text(task, "id"),
                      .squad_id = row_text(task, "squad_id"),
                      .execution_id = row_text(agent, "id"),
-                     .data = json_pack(
-                         "{s:s, s:s, s:s, s:I, s:O?, s:s?, s:s}", "step_id", row_text(step, "id"), "name",
-                         row_text(step, "name"), "state", state, "try", (json_int_t)row_int(step, "tries"),
-                         "passed", json_object_get(result, "passed"), "problem", problem, "seen_by", "coop")},
+                     .data = json_pack("{s:s, s:s, s:s, s:s, s:I, s:b, s:O?, s:s?, s:s?, s:s}", "step_id",
+                                       row_text(step, "id"), "name", row_text(step, "name"), "title",
+                                       row_text(step, "title"), "state", state, "try",
+                                       (json_int_t)row_int(step, "tries"), "last", last, "passed",
+                                       json_object_get(result, "passed"), "problem", problem, "stderr",
+                                       errors, "seen_by", "coop")},
         error);
 }
 
@@ -100,7 +129,7 @@ pass(RowJob *job, const Json *task, const Json *step, const Json *agent, GError 
                    DB_ARGS(db_text(joins ? "joining" : "done"), db_text(row_text(result, "head_oid")),
                            db_text(evidence), db_int(job->now_us), db_text(row_text(step, "id"))),
                    error) &&
-           (joins || tell_ended(job, task, step, agent, "done", error));
+           (joins || tell_ended(job, task, step, agent, "done", true, error));
 }
 
 /* `lost`: it does not count as a try of the agent's. */
@@ -140,15 +169,19 @@ judge(RowJob *job, const Judge *spec, const Json *rows, const Json *step, GError
 
     if (outcome == OUTCOME_PASSED)
         return pass(job, task, step, agent, error);
-    if (!tell_ended(job, task, step, agent, outcome == OUTCOME_AGAIN ? "failed" : "lost", error))
+    bool once_more = outcome == OUTCOME_OVER ||
+                     (outcome == OUTCOME_LOST && (lost == 0 || lost % FLOW_LOST_MAX != 0)) ||
+                     (outcome == OUTCOME_AGAIN && tries % spec->tries != 0);
+
+    if (!tell_ended(job, task, step, agent, outcome == OUTCOME_AGAIN ? "failed" : "lost", !once_more, error))
         return false;
     if (outcome == OUTCOME_OVER)
         return flow_over(job, task, agent, spec->own, &over, error) &&
                wait_again(job, step, problem, true, 0, error);
-    if (outcome == OUTCOME_LOST && (lost == 0 || lost % FLOW_LOST_MAX != 0))
+    if (once_more && outcome == OUTCOME_LOST)
         return wait_again(job, step, problem, true, job->now_us + (spec->retry_us << MIN(lost, FLOW_TRIES)),
                           error);
-    if (outcome == OUTCOME_AGAIN && tries % spec->tries != 0)
+    if (once_more)
         return wait_again(job, step, problem, false, 0, error);
     return give_up(job, task, step, problem, outcome == OUTCOME_LOST ? lost : (guint)tries, error);
 }

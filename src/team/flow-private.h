@@ -246,9 +246,28 @@ typedef void (*FlowPullFunc)(FlowTask *t, gint64 number, const char *url);
 void flow_pull_find(FlowTask *t, bool draft, FlowPullFunc then);
 char *flow_pull_url(FlowTask *t, gint64 number);
 
+/* ---- flow-fit.c ---- */
+
+/* Why it is not fit for production; none: it is. */
+Json *flow_fit(RowJob *job, const Json *rows, const char *state, GError **error);
+
+/* ---- flow-spent.c ---- */
+
+/* {"calls", "failed_calls", "input_tokens", "output_tokens", "cached_tokens", "microusd"} */
+Json *spent_new(void);
+void spent_add(Json *sum, const Json *more);
+/* What one agent asked of models: `usage`, and in `models` (an array) each with `provider` and `model`. */
+bool spent_of_agent(RowJob *job, const char *execution_id, Json *usage, Json *models, GError **error);
+/* The same of the whole task, with who planned it. */
+bool spent_of_task(RowJob *job, const char *task_id, Json *usage, Json *models, GError **error);
+
 /* ---- flow-report.c ---- */
 
-/* tasks.report, as of now. */
+/* tasks.report, as of now:
+ *   {"state", "rung", "production_ready", "reasons", "rounds", "steps", "tries", "repository_id",
+ *    "pull_number", "duration_ms", "usage", "planning" (usage of who planned), "models", "tests" (of all
+ * agents together), "final_tests" (of the last try of each step), "checks", "scans", "coverage" (of the last
+ * who tested; null: nothing tells it), "agents"} */
 Json *flow_report(RowJob *job, const Json *rows, const char *state, GError **error);
 Json *flow_report_event(Json *report); /* what the event has of it */
 

@@ -32,12 +32,12 @@ static const RowColumn step_columns[] = {
 static const RowTable step_table = {"step", "steps", step_columns, G_N_ELEMENTS(step_columns)};
 
 static const RowColumn agent_columns[] = {
-    {"id", ROW_TEXT},        {"agent", ROW_TEXT},      {"step_id", ROW_TEXT},   {"member_id", ROW_TEXT},
-    {"kind", ROW_TEXT},      {"role", ROW_TEXT},       {"archetype", ROW_TEXT}, {"lease", ROW_TEXT},
-    {"state", ROW_TEXT},     {"problem", ROW_TEXT},    {"try", ROW_INT},        {"report", ROW_JSON},
-    {"result", ROW_JSON},    {"git_branch", ROW_TEXT}, {"git_base", ROW_TEXT},  {"review_id", ROW_INT},
-    {"provider", ROW_TEXT},  {"model", ROW_TEXT},      {"turns", ROW_INT},      {"tools", ROW_INT},
-    {"created_us", ROW_INT}, {"started_us", ROW_INT},  {"ended_us", ROW_INT},
+    {"id", ROW_TEXT},        {"agent", ROW_TEXT},      {"step_id", ROW_TEXT},      {"member_id", ROW_TEXT},
+    {"kind", ROW_TEXT},      {"role", ROW_TEXT},       {"archetype", ROW_TEXT},    {"lease", ROW_TEXT},
+    {"state", ROW_TEXT},     {"problem", ROW_TEXT},    {"try", ROW_INT},           {"report", ROW_JSON},
+    {"result", ROW_JSON},    {"git_branch", ROW_TEXT}, {"git_base", ROW_TEXT},     {"review_id", ROW_INT},
+    {"provider", ROW_TEXT},  {"model", ROW_TEXT},      {"turns", ROW_INT},         {"tools", ROW_INT},
+    {"created_us", ROW_INT}, {"started_us", ROW_INT},  {"first_call_us", ROW_INT}, {"ended_us", ROW_INT},
 };
 static const RowTable agent_table = {"agent", "task_executions", agent_columns, G_N_ELEMENTS(agent_columns)};
 

@@ -18,6 +18,7 @@ struct Team {
     Rooms *rooms;
     Crew *crew;
     Flow *flow;
+    struct Tally *tally;
     guint64 completed, failed, cancelled;
     guint tasks_queued, tasks_running, tasks_blocked;
 };
@@ -34,6 +35,13 @@ void team_run(Team *team, const RowOp *op, const void *spec, TeamJsonFunc done, 
 /* "owner/name" -> its id, borrowed until the loop turns; NULL for none said, or "".  ERR_NOT_FOUND,
  * ERR_INVALID. */
 bool team_find_repository(Team *team, const char *name, const char **ret_id, GError **error);
+
+/* 0: one of them is not known. */
+static inline gint64
+team_ms_between(gint64 from_us, gint64 to_us)
+{
+    return from_us > 0 && to_us > from_us ? (to_us - from_us) / 1000 : 0;
+}
 
 /* Takes `data`, an object. */
 typedef struct TeamEvent {

@@ -5,6 +5,7 @@
 #include "team/plan-private.h"
 #include "team/role-private.h"
 #include "team/squad-private.h"
+#include "team/tally.h"
 
 enum {
     TASKS_AT_ONCE = 3,
@@ -65,6 +66,7 @@ team_new(const TeamSpec *spec, GError **error)
     team->rooms = rooms_new(team);
     team->crew = crew_new(team);
     team->flow = flow_new(team);
+    team->tally = tally_new(team);
     return team;
 }
 
@@ -144,6 +146,7 @@ team_start(Team *team)
 {
     crew_begin(team->crew);
     flow_start(team->flow);
+    tally_start(team->tally);
 }
 
 void
@@ -151,6 +154,7 @@ team_free(Team *team)
 {
     if (team == NULL)
         return;
+    g_clear_pointer(&team->tally, tally_free);
     g_clear_pointer(&team->flow, flow_free);
     plan_end_all(team);
     g_clear_pointer(&team->crew, crew_free);

@@ -91,7 +91,8 @@ test_happy(void)
     expect(world, "SELECT COUNT(*) FROM threads", "1");
     expect(world, "SELECT COUNT(*) FROM reviews WHERE state = 'APPROVED'", "2");
     expect(world, "SELECT COUNT(*) FROM events WHERE kind = 'task.completed'", "1");
-    expect(world, "SELECT json_extract(report, '$.tests.total') FROM tasks", "2");
+    expect(world, "SELECT json_extract(report, '$.tests.total') FROM tasks", "6");
+    expect(world, "SELECT json_extract(report, '$.final_tests.total') FROM tasks", "2");
     /* Nothing of the steps is left but the task's own branch. */
     expect(world, "SELECT COUNT(*) FROM repository_refs WHERE name LIKE '%--%'", "0");
     g_assert_nonnull(strstr(world->calls->str, "release task-1-multiply -"));

@@ -271,3 +271,22 @@ CREATE TABLE knowledge (
     expires_us BIGINT NOT NULL,
     UNIQUE (room_id, name)
 );
+
+-- What events say about how well things go, one row a measure: n counted, `good` of them as they should be, and a value
+-- (milliseconds or bytes).  class: of errors.  The rows follow from the events up to the setting 'facts.seq', and stay
+-- when those have gone.
+CREATE TABLE facts (
+    seq BIGINT NOT NULL,
+    name TEXT NOT NULL,
+    class TEXT NOT NULL DEFAULT '',
+    at_us BIGINT NOT NULL,
+    n BIGINT NOT NULL,
+    good BIGINT NOT NULL,
+    value BIGINT NOT NULL,
+    owner TEXT NOT NULL,
+    squad_id TEXT NOT NULL,
+    repository_id TEXT NOT NULL,
+    PRIMARY KEY (seq, name, class)
+);
+CREATE INDEX facts_by_time ON facts (at_us, name, class, n, good, value);
+CREATE INDEX facts_by_value ON facts (name, value, at_us);
