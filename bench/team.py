@@ -54,13 +54,13 @@ def factorial(wire, task):
         row = wire.call('GET', f'/api/v1/tasks/{row["id"]}')
         if row['state'] != 'done':
             raise RuntimeError(row)
-        agents = wire.call('GET', f'/api/v1/agents?task={row["id"]}')['agents']
+        agents = wire.call('GET', f'/api/v1/agents?per_page=100&task={row["id"]}')['agents']
         spawn += [team.seconds(a, 'created_at', 'first_call_at') * 1e3 for a in agents if a['first_call_at']]
     return whole, spawn
 
 
 def agents_of(wire):
-    return [a for a in wire.call('GET', '/api/v1/agents')['agents'] if a['state'] == 'asking']
+    return [a for a in wire.call('GET', '/api/v1/agents?per_page=100')['agents'] if a['state'] == 'asking']
 
 
 def memory_mib(server, agents):

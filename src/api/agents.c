@@ -69,19 +69,25 @@ post_agent(ApiCall *call)
 static void
 list_agents(ApiCall *call)
 {
-    static const char *const names[] = {"task", NULL};
+    static const char *const names[] = {"task", "page", "per_page", NULL};
     const char *query = http_request_query(call->request);
     g_autofree char *task = NULL;
+    CallPage page;
     g_autoptr(GError) error = NULL;
 
     if (call_team(call) == NULL)
         return;
-    if (!url_query_only(query, names, &error) || !url_query_get(query, "task", &task, &error)) {
+    if (!url_query_only(query, names, &error) || !url_query_get(query, "task", &task, &error) ||
+        !call_read_page(call, &page, &error)) {
         call_respond_error(call, error);
         return;
     }
     http_request_ref(call->request);
-    agent_list(call_team(call), caller_owner(&call->caller), task, call_on_rows, call);
+    agent_list(call_team(call),
+               &(AgentFilter){.owner = caller_owner(&call->caller),
+                              .task = task,
+                              .page = {(guint)page.page, (guint)page.per_page}},
+               call_on_rows, call);
 }
 
 static void

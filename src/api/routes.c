@@ -37,6 +37,7 @@ static const ApiRoute *const tables[] = {
     previews_routes,
     progress_routes,
     repo_settings_routes,
+    reports_routes,
     repos_routes,
     plan_text_routes,
     rooms_routes,

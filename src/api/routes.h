@@ -37,6 +37,7 @@ extern const ApiRoute repo_settings_routes[];
 extern const ApiRoute repos_routes[];
 extern const ApiRoute plan_text_routes[];
 extern const ApiRoute rooms_routes[];
+extern const ApiRoute reports_routes[];
 extern const ApiRoute slack_routes[];
 extern const ApiRoute streams_routes[];
 extern const ApiRoute sandbox_git_routes[];

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/commands.h"
 #include "cli/follow.h"
+#include "cli/number.h"
 #include "cli/remote.h"
+#include "cli/team-call.h"
+
+enum { SHOWN = 30, SHOWN_MAX = 1000 };
 
 static const char api[] = "/api/v1/agents";
 
@@ -33,20 +37,19 @@ run_ls(Cli *cli)
     g_autofree char *task = cli_option(cli, "task") != NULL
                                 ? g_uri_escape_string(cli_option(cli, "task"), NULL, FALSE)
                                 : NULL;
-    g_autofree char *path = g_strconcat(api, task != NULL ? "?task=" : NULL, task, NULL);
-    g_autoptr(Remote) remote = NULL;
-    g_autoptr(Json) body = NULL;
-    ExitCode code = call(cli, "GET", path, NULL, &remote, &body);
+    g_autofree char *path = task != NULL ? g_strconcat(api, "?task=", task, "&", NULL)
+                                         : g_strconcat(api, "?", NULL);
+    g_autoptr(Json) list = NULL;
+    g_autoptr(GError) error = NULL;
+    gint64 limit = SHOWN;
 
-    if (code != EXIT_CODE_OK)
-        return code;
-    const Json *list = json_object_get(body, "agents");
+    if (!cli_read_number(cli, "limit", SETTING_INT, 1, SHOWN_MAX, &limit, &error))
+        return cli_fail_error(cli, error);
+    ExitCode code = team_fetch(cli, path, "agents", (guint)limit, &list);
 
-    if (!json_is_array(list))
-        return cli_fail(cli, EXIT_CODE_FAILED, "the server at %s gave no list of agents",
-                        remote_address(remote));
-    out_table(cli_out(cli), columns, list);
-    return EXIT_CODE_OK;
+    if (code == EXIT_CODE_OK)
+        out_table(cli_out(cli), columns, list);
+    return code;
 }
 
 static Json *
@@ -151,6 +154,7 @@ run_log(Cli *cli)
 
 static const CliOption ls_options[] = {
     {.name = "task", .value = "ID", .help = "only those of this task"},
+    {.name = "limit", .value = "N", .help = "at most so many; 30 if not named"},
     {NULL},
 };
 static const Command agent_ls = {

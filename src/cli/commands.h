@@ -32,6 +32,7 @@
     X(door)                                                                                                  \
     X(provider)                                                                                              \
     X(budget)                                                                                                \
+    X(report)                                                                                                \
     X(cost)                                                                                                  \
     X(link)                                                                                                  \
     X(identity)                                                                                              \

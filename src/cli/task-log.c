@@ -7,7 +7,7 @@
 #include "cli/forge-call.h"
 #include "cli/team-call.h"
 
-enum { PAGE = 500, TIME_AT = 11, TIME_LEN = 8, OID_SHOWN = 8 };
+enum { PAGE = 500, TIME_AT = 11, TIME_LEN = 8, OID_SHOWN = 8, STEP_COMPLETE = 6 };
 
 /* ---- words for an event ---- */
 
@@ -41,7 +41,7 @@ words_title(const Json *event, const Json *data, const char *text)
 static char *
 words_box(const Json *event, const Json *data, const char *text)
 {
-    const char *agent = any_text(data, "agent_id", "template");
+    const char *agent = forge_text(data, "name");
 
     return g_strdup_printf("%s: %s%s%s", text, forge_text(event, "box_id"), agent[0] != '\0' ? " for " : "",
                            agent);
@@ -72,15 +72,16 @@ words_step(const Json *event, const Json *data, const char *text)
 {
     const char *state = forge_text(data, "state"), *why = any_text(data, "problem", "reason");
 
-    return g_strdup_printf("%s %s: %s%s%s", strcmp(state, "done") == 0 ? "feature marked complete" : text,
-                           strcmp(state, "done") == 0 ? "" : state, any_text(data, "title", "name"),
+    if (strcmp(state, "done") == 0)
+        return g_strdup_printf("feature marked complete: %s", any_text(data, "title", "name"));
+    return g_strdup_printf("%s %s: %s%s%s", text, state, any_text(data, "title", "name"),
                            why[0] != '\0' ? ": " : "", why);
 }
 
 static char *
 words_commit(const Json *event, const Json *data, const char *text)
 {
-    const char *branch = any_text(data, "branch", "ref"), *oid = any_text(data, "after", "head_oid");
+    const char *branch = any_text(data, "name", "branch"), *oid = any_text(data, "after", "head_oid");
 
     return g_strdup_printf("%s: %s %.*s", text, branch, OID_SHOWN, oid);
 }
@@ -107,6 +108,59 @@ words_human(const Json *event, const Json *data, const char *text)
     return g_strdup_printf("%s: %s", text, answer[0] != '\0' ? answer : any_text(data, "question", "text"));
 }
 
+static char *
+words_planned(const Json *event, const Json *data, const char *text)
+{
+    return g_strdup_printf("%s: %" G_GINT64_FORMAT " steps, by %s", text, number(data, "steps"),
+                           forge_text(data, "producer"));
+}
+
+/* Only what did not work. */
+static char *
+words_tool(const Json *event, const Json *data, const char *text)
+{
+    gint64 code = number(data, "exit_code");
+
+    return code != 0 ? g_strdup_printf("%s %s: %s ended with %" G_GINT64_FORMAT,
+                                       any_text(data, "agent", "role"), text, forge_text(data, "name"), code)
+                     : NULL;
+}
+
+/* The checks of Coop's that no report of tests tells about. */
+static char *
+words_left(const Json *event, const Json *data, const char *text)
+{
+    g_autoptr(GString) said = g_string_new(text);
+    guint told = 0;
+    size_t i;
+    const Json *check;
+
+    json_array_foreach(json_object_get(data, "checks"), i, check)
+    {
+        if (json_is_true(json_object_get(check, "tests")))
+            continue;
+        g_string_append_printf(said, "%s %s ended with %" G_GINT64_FORMAT, told++ > 0 ? "," : ":",
+                               forge_text(check, "name"), number(check, "exit_code"));
+    }
+    return told > 0 ? g_string_free(g_steal_pointer(&said), FALSE) : NULL;
+}
+
+static char *
+words_over(const Json *event, const Json *data, const char *text)
+{
+    const Json *tests = json_object_get(data, "final_tests"), *why = json_object_get(data, "reasons");
+    bool ready = json_is_true(json_object_get(data, "production_ready"));
+    const char *reason = json_string_value(json_array_get(why, 0));
+    g_autofree char *tail = ready            ? g_strdup("production-ready")
+                            : reason != NULL ? g_strdup_printf("not production-ready: %s", reason)
+                                             : g_strdup("not production-ready");
+
+    return g_strdup_printf(
+        "%s: tests total %" G_GINT64_FORMAT ", passed %" G_GINT64_FORMAT ", failed %" G_GINT64_FORMAT "; %s",
+        text, number(tests, "total"), number(tests, "passed"), number(tests, "failed"), tail);
+}
+
+/* NULL: there is nothing to say. */
 typedef char *(*Words)(const Json *event, const Json *data, const char *text);
 
 /* `step`: of the seven; 0: none. */
@@ -122,16 +176,18 @@ static const struct {
     {"opinion.given", 0, OUT_DIM, "an opinion was given", words_plain},
     {"ranking.given", 0, OUT_DIM, "opinions were ranked", words_plain},
     {"council.closed", 0, OUT_PLAIN, "council has closed", words_plain},
-    {"task.planned", 1, OUT_GOOD, "council plans: the plan is there", words_plain},
+    {"task.planned", 1, OUT_GOOD, "council plans", words_planned},
     {"task.moved", 0, OUT_DIM, "task", words_moved},
     {"branch.created", 0, OUT_DIM, "branch", words_commit},
     {"pr.opened", 0, OUT_PLAIN, "pull request opened", words_pull},
     {"box.created", 2, OUT_PLAIN, "sandbox created", words_box},
     {"step.started", 0, OUT_PLAIN, "work begins", words_title},
     {"agent.said", 0, OUT_PLAIN, "says", words_said},
+    {"tool.used", 0, OUT_DIM, "used", words_tool},
+    {"agent.left", 4, OUT_PLAIN, "tests executed", words_left},
     {"commit.pushed", 3, OUT_PLAIN, "code generated", words_commit},
     {"tests.reported", 4, OUT_PLAIN, "tests executed", words_tests},
-    {"step.ended", 6, OUT_GOOD, "step", words_step},
+    {"step.ended", STEP_COMPLETE, OUT_PLAIN, "step", words_step},
     {"review.submitted", 0, OUT_PLAIN, "review", words_pull},
     {"checks.ended", 0, OUT_PLAIN, "Coop's own checks have ended", words_plain},
     {"pr.ready", 0, OUT_PLAIN, "pull request ready", words_pull},
@@ -145,10 +201,19 @@ static const struct {
     {"box.killed", 7, OUT_PLAIN, "sandbox cleaned up", words_box},
     {"box.expired", 7, OUT_PLAIN, "sandbox cleaned up", words_box},
     {"task.retried", 0, OUT_PLAIN, "tried again", words_plain},
-    {"task.completed", 0, OUT_GOOD, "done", words_plain},
-    {"task.failed", 0, OUT_BAD, "failed", words_moved},
-    {"task.cancelled", 0, OUT_WARN, "cancelled", words_plain},
+    {"task.completed", 0, OUT_GOOD, "done", words_over},
+    {"task.failed", 0, OUT_BAD, "failed", words_over},
+    {"task.cancelled", 0, OUT_WARN, "cancelled", words_over},
 };
+
+/* A step of the plan that failed is none of the seven. */
+static guint
+step_of(const Json *data, guint step)
+{
+    const char *state = forge_text(data, "state");
+
+    return step == STEP_COMPLETE && strcmp(state, "done") != 0 ? 0 : step;
+}
 
 static void
 show_line(Out *out, const Json *event, guint step, OutStyle style, const char *text)
@@ -162,26 +227,29 @@ show_line(Out *out, const Json *event, guint step, OutStyle style, const char *t
 
 /* What the last lines of a command were, where it failed. */
 static void
-show_output(Out *out, const Json *data)
+show_output(Out *out, const Json *data, const char *stream)
 {
-    const char *text = any_text(data, "stderr", "output");
-    g_auto(GStrv) lines = g_strsplit(text, "\n", 0);
+    g_auto(GStrv) lines = g_strsplit(forge_text(data, stream), "\n", 0);
 
     for (char **line = lines; *line != NULL; line++) {
         if ((*line)[0] != '\0')
-            out_text(out, OUT_DIM, "         stderr: %s\n", *line);
+            out_text(out, OUT_DIM, "         %s: %s\n", stream, *line);
     }
 }
 
+/* Of the event that tells how tests went: a report of them, or the end of who was checked without one. */
 static void
-show_tests_passed(Out *out, const Json *event, const Json *data)
+show_tests(Out *out, const Json *event, const char *kind, const Json *data)
 {
     const Json *tests = json_is_object(json_object_get(data, "tests")) ? json_object_get(data, "tests")
                                                                        : data;
+    const Json *passed = json_object_get(data, "passed");
+    bool reported = strcmp(kind, "tests.reported") == 0, left = strcmp(kind, "agent.left") == 0;
 
-    if (number(tests, "total") > 0 && number(tests, "failed") == 0)
+    if ((reported && number(tests, "total") > 0 && number(tests, "failed") == 0) ||
+        (left && json_is_true(passed)))
         show_line(out, event, 5, OUT_GOOD, "tests passed");
-    else if (number(tests, "failed") > 0)
+    else if ((reported && number(tests, "failed") > 0) || (left && json_is_false(passed)))
         show_line(out, event, 0, OUT_BAD, "tests failed");
 }
 
@@ -209,10 +277,12 @@ show(Out *out, const Json *event, void *ctx)
             continue;
         g_autofree char *text = kinds[i].words(event, data, kinds[i].text);
 
-        show_line(out, event, kinds[i].step, kinds[i].style, text);
-        if (strcmp(kind, "tests.reported") == 0)
-            show_tests_passed(out, event, data);
-        show_output(out, data);
+        if (text == NULL)
+            continue;
+        show_line(out, event, step_of(data, kinds[i].step), kinds[i].style, text);
+        show_tests(out, event, kind, data);
+        show_output(out, data, "stderr");
+        show_output(out, data, "output");
     }
     return goes_on;
 }

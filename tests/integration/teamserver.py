@@ -100,7 +100,7 @@ class TeamServer(WorkServer):
         return ended
 
     def agents(self, task):
-        return self.get(f'/api/v1/agents?task={task["id"]}')['agents']
+        return self.get(f'/api/v1/agents?per_page=100&task={task["id"]}')['agents']
 
     def said(self, task):
         """What became of each agent, and what its program printed."""

@@ -73,6 +73,7 @@ COMMANDS = {
     ('budget', 'set'): ['all', '--usd', '1'],
     ('budget', 'rm'): ['all'],
     ('cost',): [],
+    ('report',): [],
     ('repo',): [],
     ('repo', 'ls'): [],
     ('repo', 'create'): ['one'],
@@ -162,7 +163,7 @@ READING = {('status',), ('events',), ('ps',), ('top',), ('logs',), ('sandbox', '
            ('pr', 'checks'), ('issue',), ('issue', 'ls'), ('issue', 'show'), ('github', 'work'), ('queue',), ('identity',),
            ('identity', 'ls'), ('agent',), ('agent', 'ls'), ('agent', 'show'), ('agent', 'log'), ('squad',), ('squad', 'ls'),
            ('squad', 'show'), ('squad', 'roles'), ('task',), ('task', 'ls'), ('task', 'show'), ('task', 'log'),
-           ('plan', 'show'), ('plan', 'edit'), ('room', 'show'), ('room', 'watch')}
+           ('plan', 'show'), ('plan', 'edit'), ('room', 'show'), ('room', 'watch'), ('report',)}
 
 
 @pytest.fixture(params=WHO)
