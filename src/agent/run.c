@@ -32,6 +32,8 @@ typedef struct Running {
     gint64 deadline_us;
     bool ended, timed_out;
     Kept kept;
+    size_t echoed;
+    char last; /* of what was echoed */
 } Running;
 
 void
@@ -73,6 +75,33 @@ join(const Kept *kept)
     return g_utf8_make_valid(text->str, (gssize)text->len);
 }
 
+/* What comes next begins a line. */
+static void
+end_echo(Running *r)
+{
+    if (r->echoed > 0 && r->last != '\n')
+        (void)io_write_all(STDOUT_FILENO, "\n", 1);
+    r->last = '\n';
+}
+
+/* Who follows the agent's work sees it as it comes; nothing else depends on it. */
+static void
+echo(Running *r, const char *bytes, size_t n)
+{
+    static const char more[] = "[… more is not shown]\n";
+    size_t part = MIN(n, (size_t)RUN_ECHO_MAX - r->echoed);
+
+    if (!r->spec->echo || part == 0)
+        return;
+    (void)io_write_all(STDOUT_FILENO, bytes, part);
+    r->echoed += part;
+    r->last = bytes[part - 1];
+    if (r->echoed < RUN_ECHO_MAX)
+        return;
+    end_echo(r);
+    (void)io_write_all(STDOUT_FILENO, more, sizeof more - 1);
+}
+
 /* ---- running ---- */
 
 static void
@@ -83,6 +112,7 @@ read_output(Running *r)
 
     if (n > 0) {
         keep(&r->kept, bytes, (size_t)n);
+        echo(r, bytes, (size_t)n);
     } else if (n == 0 || (errno != EINTR && errno != EAGAIN)) {
         close(r->out_fd);
         r->out_fd = -1;
@@ -189,6 +219,7 @@ run_command(const RunSpec *spec, RunResult *ret_result, GError **error)
     bool good = start(r, error) && follow(r, error);
     if (r->pid >= 0)
         ret_result->exit_code = reap(r);
+    end_echo(r);
     if (good) {
         ret_result->timed_out = r->timed_out;
         ret_result->output = join(&r->kept);

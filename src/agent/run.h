@@ -9,6 +9,7 @@
 enum {
     RUN_HEAD_MAX = 6 * 1024,
     RUN_TAIL_MAX = 10 * 1024,
+    RUN_ECHO_MAX = 256 * 1024,
     RUN_DRAIN_MS = 200, /* for what is still in the pipe when the first process has ended */
 };
 
@@ -18,6 +19,7 @@ typedef struct RunSpec {
     const char *input; /* NULL: none */
     gint64 timeout_ms;
     int cancel_fd; /* readable: end; -1: none */
+    bool echo;     /* what it prints is printed here too, as it comes, up to RUN_ECHO_MAX */
 } RunSpec;
 
 typedef struct RunResult {

@@ -296,6 +296,7 @@ begin(Session *s, int cancel_fd, GError **error)
     s->events = events_new(s->work.face);
     s->work.brief = &s->brief;
     s->work.cancel_fd = cancel_fd;
+    s->work.echo = true;
     s->work.deadline_us = clock_mono_us() + s->brief.seconds * G_USEC_PER_SEC;
     s->work.root_fd = open(s->brief.workdir, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (s->work.root_fd < 0)

@@ -23,7 +23,8 @@ run(const Work *work, const char *const *argv, gint64 timeout_ms, RunResult *ret
     const RunSpec spec = {.argv = argv,
                           .cwd = work->brief->workdir,
                           .timeout_ms = bound_ms(work, timeout_ms),
-                          .cancel_fd = work->cancel_fd};
+                          .cancel_fd = work->cancel_fd,
+                          .echo = work->echo};
 
     return run_command(&spec, ret_result, error);
 }

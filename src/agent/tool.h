@@ -41,6 +41,7 @@ typedef struct Work {
     int root_fd; /* of the work tree */
     Face *face;
     int cancel_fd;
+    bool echo;           /* what commands print is printed too */
     gint64 deadline_us;  /* of the session */
     char *question_path; /* a file with the question that is open; NULL: none is kept */
     Ending ending;

@@ -9,7 +9,7 @@
 typedef enum StreamKind { STREAM_LOG, STREAM_EXECUTION, STREAM_SQUAD, STREAM_KIND_MAX } StreamKind;
 
 typedef struct StreamCounts {
-    guint64 opened, events, beats, resyncs;
+    guint64 opened, events, beats, resyncs, lines;
     guint open;
 } StreamCounts;
 
@@ -18,11 +18,18 @@ typedef struct EventStreamSpec {
     const EventFilter *filter;
     gint64 after;                             /* < 0: from now on */
     const char *(*name_of)(const char *kind); /* NULL: the kind itself */
+    /* Lines of the commands in a box too (stream-lines.h): */
+    bool with_lines;
+    const char *box_id; /* NULL: not known yet */
+    gint64 run;         /* that goes on; 0: none */
+    const char *places; /* of the id that the reader came back with; NULL: it did not */
 } EventStreamSpec;
 
-/* Last-Event-ID, where the caller has one; else `*after` stays. */
-bool event_stream_read_last_id(const ApiCall *call, gint64 *after, GError **error);
-/* Answers; the call must count as a stream already (ROUTE_STREAM, gate_take_stream()). */
+/* Last-Event-ID, where the caller has one; else `*after` stays.  `*ret_places` (NULL: there are none): what
+ * stands behind a ';' in it, borrowed from the request; NULL: nothing. */
+bool event_stream_read_last_id(const ApiCall *call, gint64 *after, const char **ret_places, GError **error);
+/* Answers, also with ERR_INVALID for places that are none; the call must count as a stream already
+ * (ROUTE_STREAM, gate_take_stream()). */
 void event_stream_follow(ApiCall *call, const EventStreamSpec *spec);
 
 /* What the squad stream calls a kind of event: one fixed table; a kind without a row is itself with an

@@ -143,7 +143,7 @@ answer_events(ApiCall *call, const char *const *kinds)
     bool stream = call_wants_stream(call);
 
     if (!read_wanted(call->request, &w, &error) ||
-        (stream && !event_stream_read_last_id(call, &w.after, &error))) {
+        (stream && !event_stream_read_last_id(call, &w.after, NULL, &error))) {
         call_respond_error(call, error);
         return;
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams of one agent's work and of one squad, over the event log. */
+/* Streams of one agent's work, with what its commands print, and of one squad, over the event log. */
 #include <string.h>
 
 #include "api/call-box.h"
@@ -74,10 +74,11 @@ typedef struct Target {
 static bool
 run_find(RowJob *job, const void *data, Json **ret_value, GError **error)
 {
-    static const RowColumn columns[] = {{"id", ROW_TEXT, NULL}};
+    /* The first alone is in both. */
+    static const RowColumn columns[] = {{"id", ROW_TEXT}, {"box_id", ROW_TEXT}, {"run", ROW_INT}};
     static const RowTable tables[STREAM_KIND_MAX] = {
         [STREAM_EXECUTION] = {"execution", "task_executions", columns, G_N_ELEMENTS(columns)},
-        [STREAM_SQUAD] = {"squad", "squads", columns, G_N_ELEMENTS(columns)},
+        [STREAM_SQUAD] = {"squad", "squads", columns, 1},
     };
     static const char *const wheres[STREAM_KIND_MAX] = {
         [STREAM_EXECUTION] = "(id = ? OR agent = ?) AND (? IS NULL OR owner = ?)",
@@ -95,6 +96,7 @@ typedef struct Asked {
     ApiCall *call; /* with a reference to its request */
     StreamKind kind;
     gint64 after;
+    const char *places; /* borrowed from the request; NULL: none */
 } Asked;
 
 static void
@@ -113,8 +115,13 @@ on_found(Json *value, const GError *error, void *data)
                                                         .name_of = stream_squad_name});
     } else {
         filter.execution_id = row_text(value, "id");
-        event_stream_follow(a->call,
-                            &(EventStreamSpec){.kind = a->kind, .filter = &filter, .after = a->after});
+        event_stream_follow(a->call, &(EventStreamSpec){.kind = a->kind,
+                                                        .filter = &filter,
+                                                        .after = a->after,
+                                                        .with_lines = true,
+                                                        .box_id = row_text(value, "box_id"),
+                                                        .run = row_int(value, "run"),
+                                                        .places = a->places});
     }
     http_request_unref(a->call->request);
 }
@@ -127,11 +134,12 @@ follow(ApiCall *call, StreamKind kind)
     static const char *const names[] = {"after", NULL};
     const char *query = http_request_query(call->request);
     g_autoptr(GError) error = NULL;
+    const char *places = NULL;
     gint64 after = -1;
 
     if (!url_query_only(query, names, &error) ||
         !url_query_get_int(query, "after", 0, G_MAXINT64, &after, &error) ||
-        !event_stream_read_last_id(call, &after, &error)) {
+        !event_stream_read_last_id(call, &after, kind == STREAM_EXECUTION ? &places : NULL, &error)) {
         call_respond_error(call, error);
         return;
     }
@@ -141,7 +149,7 @@ follow(ApiCall *call, StreamKind kind)
     Asked *a = g_new(Asked, 1);
     Target target = {.kind = kind, .id = call_param(call, "id"), .owner = caller_owner(&call->caller)};
 
-    *a = (Asked){.call = call, .kind = kind, .after = after};
+    *a = (Asked){.call = call, .kind = kind, .after = after, .places = places};
     http_request_ref(call->request);
     row_run_in(call->api->db, "", &op, &target, on_found, a);
 }
@@ -173,9 +181,10 @@ get_stats(ApiCall *call)
 
         open += c->open;
         json_object_set_new(kinds, names[k],
-                            json_pack("{s:I, s:I, s:I, s:I, s:I}", "connections", (json_int_t)c->open,
+                            json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "connections", (json_int_t)c->open,
                                       "opened", (json_int_t)c->opened, "events_sent", (json_int_t)c->events,
-                                      "beats_sent", (json_int_t)c->beats, "resyncs", (json_int_t)c->resyncs));
+                                      "lines_sent", (json_int_t)c->lines, "beats_sent", (json_int_t)c->beats,
+                                      "resyncs", (json_int_t)c->resyncs));
     }
     call_respond_json(call, 200,
                       json_pack("{s:I, s:o, s:I}", "connections", (json_int_t)open, "streams", kinds, "seq",

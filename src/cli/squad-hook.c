@@ -222,5 +222,4 @@ const Command squad_hook = {
     .name = "hook",
     .summary = "Webhooks of a squad",
     .commands = commands,
-    .settings = CLI_SETTINGS_CLIENT,
 };

@@ -79,6 +79,27 @@ test_work(void)
     }
 }
 
+/* What commands print is printed as it comes, within bounds, and what follows begins a line. */
+static void
+test_echo(void)
+{
+    MODEL_ANSWER(speaks, SHELL("echo heard; printf rest"));
+    MODEL_ANSWER(shouts, SHELL("yes | head -c 600000"));
+    const ScriptStep *const answers[] = {speaks, shouts, answer_done};
+    AgentWorld w;
+
+    agent_world_init(&w);
+    agent_world_model(&w, answers, G_N_ELEMENTS(answers));
+    g_assert_cmpint(agent_world_run(&w), ==, 0);
+    g_autofree char *out = agent_world_file(&w, "../out");
+
+    g_assert_nonnull(strstr(out, "\nheard\nrest\n"));
+    g_assert_nonnull(strstr(out, "y\n[… more is not shown]\n"));
+    g_assert_cmpuint(strlen(out), >, 256 * 1024);
+    g_assert_cmpuint(strlen(out), <, 300 * 1024);
+    agent_world_clear(&w);
+}
+
 /* ---- what passes ---- */
 
 static void
@@ -259,5 +280,6 @@ main(int argc, char **argv)
     g_test_add_func("/agent/ends", test_ends);
     g_test_add_func("/agent/limits", test_limits);
     g_test_add_func("/agent/no-brief", test_no_brief);
+    g_test_add_func("/agent/echo", test_echo);
     return g_test_run();
 }
