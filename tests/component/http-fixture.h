@@ -20,7 +20,7 @@ typedef struct Fixture {
     void *handler_data;
 } Fixture;
 
-enum { FIXTURE_WAIT_S = 20, MIB = 1024 * 1024 };
+enum { FIXTURE_WAIT_S = 60, MIB = 1024 * 1024 };
 
 /* The handler answers:
  *   GET  /hello          "hello\n"

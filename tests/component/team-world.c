@@ -7,7 +7,7 @@
 #include "base/id.h"
 #include "forge/commit.h"
 
-enum { UNTIL_S = 30 };
+enum { UNTIL_S = 60 };
 
 /* ---- who is played ---- */
 

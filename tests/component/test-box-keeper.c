@@ -144,7 +144,7 @@ fake_clear(Fake *f)
 static KeeperRequest
 hear(Fake *f)
 {
-    gint64 deadline = g_get_monotonic_time() + 20 * G_USEC_PER_SEC;
+    gint64 deadline = g_get_monotonic_time() + 60 * G_USEC_PER_SEC;
     KeeperRequest request;
 
     while (channel_recv(f->peer, &request, sizeof request, NULL, NULL) != sizeof request) {

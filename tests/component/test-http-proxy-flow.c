@@ -238,12 +238,12 @@ test_stalled_answer(void)
 
     proxy_test_init(&t, NULL);
     t.spec.head_ms = 10000;
-    t.spec.stall_ms = 400;
+    t.spec.stall_ms = 1500; /* far more than between two pieces, for a machine that has other things to do */
     g_autofree char *head = proxy_ask_head(&t, GET);
-    wait_ms(500); /* no answer yet: the other deadline */
+    wait_ms(1600); /* no answer yet: the other deadline */
     client_sends(t.upstream, OK "Content-Length: 100\r\n\r\nhel");
     for (int i = 0; i < 5; i++) {
-        wait_ms(100);
+        wait_ms(400);
         client_sends(t.upstream, "l");
     }
     g_autoptr(GString) answer = client_read(t.client, NULL);

@@ -111,7 +111,7 @@ def test_no_such_command(boxes, shared_box, n):
 # ---- ends ----
 
 def test_timeout_kills_the_tree(boxes, shared_box):
-    done = boxes.run(shared_box, 'echo a; sleep 1000 & (trap "" TERM; sleep 1001) & wait', timeout=1)
+    done = boxes.run(shared_box, 'echo a; sleep 1000 & (trap "" TERM; sleep 1001) & wait', timeout=3)
     assert done['end']['reason'] == 'timeout' and done['end']['exit_code'] == 124 and done['stdout'] == 'a\n'
     left = boxes.run(shared_box, 'for p in /proc/[0-9]*/cmdline; do tr "\\0" " " < $p; echo; done')['stdout']
     assert 'sleep 100' not in left
