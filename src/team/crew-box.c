@@ -6,7 +6,7 @@
 #include "base/err.h"
 #include "base/failpoint.h"
 #include "base/log.h"
-#include "team/crew-private.h"
+#include "team/crew-keep.h"
 
 enum { MS_PER_S = 1000, NAME_CHARS = BOX_NAME_MAX };
 
@@ -38,6 +38,12 @@ make_env(const Shift *s)
     }
     g_ptr_array_add(env, NULL);
     return (char **)g_ptr_array_free(g_steal_pointer(&env), FALSE);
+}
+
+static guint
+life_s(const Shift *s)
+{
+    return s->crew->team->limits.agent_s + CREW_LIFE_EXTRA_S;
 }
 
 /* There is none just now, which will change. */
@@ -100,6 +106,53 @@ write_box(Shift *s, Box *box)
 }
 
 static void
+take_box(Shift *s, Box *box)
+{
+    FAILPOINT("crew-leased");
+    shift_has_box(s, box);
+    write_box(s, box);
+    shift_prepare(s);
+}
+
+static void
+on_ended(Box *box, const GError *error, void *data)
+{
+    g_autoptr(Shift) s = data;
+
+    if (s->crew != NULL && s->phase == SHIFT_LEASING)
+        ask_for_box(s);
+}
+
+/* One that cannot be woken up, or has lived too long, makes room for another. */
+static void
+on_resumed(Box *box, const GError *error, void *data)
+{
+    g_autoptr(Shift) s = data;
+
+    if (s->crew == NULL || s->phase != SHIFT_LEASING)
+        return;
+    if (error == NULL)
+        take_box(s, box);
+    else
+        box_kill(box, "released", "coop", on_ended, shift_ref(s));
+}
+
+/* The box of an earlier try.  It may have been kept for a person meanwhile. */
+static void
+take_again(Shift *s, Box *box)
+{
+    BoxInfo info;
+
+    box_info(box, &info);
+    kept_forget_box(s->crew, info.id);
+    box_renew(box, MIN((gint64)life_s(s) * MS_PER_S, (gint64)BOX_LIFE_MAX_MS), "coop", on_renewed, NULL);
+    if (info.state == BOX_PAUSED)
+        box_resume(box, "coop", on_resumed, shift_ref(s));
+    else
+        take_box(s, box);
+}
+
+static void
 on_created(Box *box, bool created, const GError *error, void *data)
 {
     g_autoptr(Shift) s = data;
@@ -117,22 +170,10 @@ on_created(Box *box, bool created, const GError *error, void *data)
         judge_refusal(s, error);
         return;
     }
-    FAILPOINT("crew-leased");
-    shift_has_box(s, box);
-    if (!created) {
-        BoxInfo info;
-
-        box_info(box, &info);
-        box_renew(box, info.lifetime_ms, "coop", on_renewed, NULL);
-    }
-    write_box(s, box);
-    shift_prepare(s);
-}
-
-static guint
-life_s(const Shift *s)
-{
-    return s->crew->team->limits.agent_s + CREW_LIFE_EXTRA_S;
+    if (created)
+        take_box(s, box);
+    else
+        take_again(s, box);
 }
 
 static void

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is kept of boxes: an archive of their files below HOME/kept, or the box itself, paused.  The row comes
- * last: an archive without one is removed at the next start. */
+ * last: an archive without one is removed at the next start.  Its id is that of the box or of the agent, so
+ * that a server that is killed meanwhile keeps nothing twice. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,16 +13,17 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/failpoint.h"
-#include "base/id.h"
 #include "base/io.h"
 #include "base/log.h"
 #include "team/crew-keep.h"
+#include "team/kept.h"
 
 enum {
     FOLDER_MODE = 0700,
     FILE_MODE = 0600,
     PIECE = 64 * 1024,
     SWEEP_MS = 10 * 60 * 1000,
+    SWEEP_MAX = 500, /* rows at once */
 };
 
 /* ---- an archive ---- */
@@ -28,7 +31,7 @@ enum {
 struct Archive {
     Crew *crew;
     Box *box;
-    char *id, *path, *full; /* `path` is below the home */
+    char *path, *full, *part; /* `path` is below the home; `part` is what it is until it is whole */
     int fd;
     guint64 bytes;
     BoxRead *read;
@@ -44,15 +47,17 @@ archive_finish(Archive *a, const GError *error)
         a->error = g_error_copy(error);
     if (a->fd >= 0)
         close(a->fd);
+    if (a->error == NULL && rename(a->part, a->full) < 0)
+        err_errno(&a->error, "keep '%s'", a->path);
     if (a->error != NULL)
-        (void)unlink(a->full); /* else the next start does it */
-    a->done(a->error == NULL ? a->id : NULL, a->error == NULL ? a->path : NULL, a->bytes, a->error, a->data);
+        (void)unlink(a->part); /* else the next start does it */
+    a->done(a->error == NULL ? a->path : NULL, a->bytes, a->error, a->data);
     g_clear_error(&a->error);
     box_unref(a->box);
     crew_unref(a->crew);
-    g_free(a->id);
     g_free(a->path);
     g_free(a->full);
+    g_free(a->part);
     g_free(a);
 }
 
@@ -90,24 +95,22 @@ open_archive(Archive *a, GError **error)
 
     if (mkdir(folder, FOLDER_MODE) < 0 && errno != EEXIST)
         return err_errno(error, "make '%s'", folder);
-    a->fd = open(a->full, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, FILE_MODE);
-    return a->fd >= 0 || err_errno(error, "make '%s'", a->full);
+    a->fd = open(a->part, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, FILE_MODE);
+    return a->fd >= 0 || err_errno(error, "make '%s'", a->part);
 }
 
 void
-archive_start(Crew *crew, Box *box, const char *path, ArchiveFunc done, void *data)
+archive_start(Crew *crew, Box *box, const char *id, const char *path, ArchiveFunc done, void *data)
 {
     static const BoxReadEvents events = {NULL, on_ready, on_end};
     const BoxFileSpec place = {.box = box, .actor = "coop"};
-    char id[ID_UUID_LEN + 1];
     Archive *a = g_new0(Archive, 1);
     g_autoptr(GError) error = NULL;
 
-    id_new_uuid(id);
     *a = (Archive){.crew = crew_ref(crew), .box = box_ref(box), .fd = -1, .done = done, .data = data};
-    a->id = g_strdup(id);
     a->path = g_strdup_printf("kept/%s.tar", id);
     a->full = g_build_filename(crew->team->spec.home, a->path, NULL);
+    a->part = g_strconcat(a->full, ".part", NULL);
     if (open_archive(a, &error))
         a->read = box_tree_read(&place, path, &events, a, &error);
     if (a->read == NULL)
@@ -123,11 +126,32 @@ run_keep(RowJob *job, const void *spec, Json **ret_value, GError **error)
 
     return db_exec(job->tx,
                    "INSERT INTO kept (id, task_id, execution_id, box_id, kind, path, bytes, created_us, "
-                   "expires_us) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                   "expires_us) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET kind = "
+                   "excluded.kind, path = excluded.path, bytes = excluded.bytes",
                    DB_ARGS(db_text(k->id), db_text(k->task_id), db_text(k->execution_id), db_text(k->box_id),
                            db_text(k->kind), db_text(k->path), db_int(k->bytes), db_int(job->now_us),
                            db_int(job->now_us + k->keep_us)),
                    error);
+}
+
+typedef struct BoxId {
+    const char *id;
+} BoxId;
+
+static bool
+run_forget(RowJob *job, const void *spec, Json **ret_value, GError **error)
+{
+    return db_exec(job->tx, "DELETE FROM kept WHERE kind = 'box' AND box_id = ?",
+                   DB_ARGS(db_text(((const BoxId *)spec)->id)), error);
+}
+
+void
+kept_forget_box(Crew *crew, const char *box_id)
+{
+    static const RowMember members[] = {ROW_AT_TEXT(BoxId, id), ROW_AT_END};
+    static const RowOp op = {ROW_WRITES, sizeof(BoxId), members, run_forget};
+
+    team_run(crew->team, &op, &(BoxId){box_id}, NULL, NULL);
 }
 
 void
@@ -165,7 +189,7 @@ on_files_row(Json *value, const GError *error, void *data)
 }
 
 static void
-on_files(const char *id, const char *path, guint64 bytes, const GError *error, void *data)
+on_files(const char *path, guint64 bytes, const GError *error, void *data)
 {
     g_autoptr(Shift) s = data;
     BoxInfo info;
@@ -184,7 +208,7 @@ on_files(const char *id, const char *path, guint64 bytes, const GError *error, v
     *f = (FilesKept){shift_ref(s), g_strdup(path)};
     box_info(s->box, &info);
     kept_put(s->crew,
-             &(KeptSpec){.id = id,
+             &(KeptSpec){.id = s->id,
                          .task_id = shift_text(s, "task_id"),
                          .execution_id = s->id,
                          .box_id = info.id,
@@ -198,29 +222,45 @@ on_files(const char *id, const char *path, guint64 bytes, const GError *error, v
 void
 shift_keep_files(Shift *s)
 {
-    archive_start(s->crew, s->box, s->workdir, on_files, shift_ref(s));
+    archive_start(s->crew, s->box, s->id, s->workdir, on_files, shift_ref(s));
 }
 
 /* ---- what is over ---- */
 
 static const RowColumn kept_columns[] = {
     {"id", ROW_TEXT, NULL}, {"path", ROW_TEXT, NULL}, {"box_id", ROW_TEXT, NULL}, {"kind", ROW_TEXT, NULL}};
-static const RowTable kept_table = {"what is kept", "kept", kept_columns, G_N_ELEMENTS(kept_columns)};
+static const RowTable kept_rows = {"what is kept", "kept", kept_columns, G_N_ELEMENTS(kept_columns)};
 
-/* {"over": rows that are no more, "kept": those that are} */
 static bool
 run_expired(RowJob *job, const void *spec, Json **ret_value, GError **error)
 {
-    g_autoptr(Json) over = row_all(job, &kept_table, "expires_us < ?", DB_ARGS(db_int(job->now_us)), error);
-    g_autoptr(Json) kept = over != NULL ? row_all(job, &kept_table, "expires_us >= ?",
-                                                  DB_ARGS(db_int(job->now_us)), error)
-                                        : NULL;
+    *ret_value = row_all(job, &kept_rows,
+                         "expires_us < ? OR NOT " KEPT_IS_THERE " ORDER BY expires_us LIMIT ?",
+                         DB_ARGS(db_int(job->now_us), db_int(SWEEP_MAX)), error);
+    return *ret_value != NULL;
+}
 
-    if (kept == NULL ||
-        !db_exec(job->tx, "DELETE FROM kept WHERE expires_us < ?", DB_ARGS(db_int(job->now_us)), error))
-        return false;
-    *ret_value = json_pack("{s:O, s:O}", "over", over, "kept", kept);
+static bool
+run_drop(RowJob *job, const void *spec, Json **ret_value, GError **error)
+{
+    const Json *ids = *(Json *const *)spec;
+    size_t i;
+    const Json *id;
+
+    json_array_foreach(ids, i, id)
+    {
+        if (!db_exec(job->tx, "DELETE FROM kept WHERE id = ?", DB_ARGS(db_text(json_string_value(id))),
+                     error))
+            return false;
+    }
     return true;
+}
+
+static bool
+run_paths(RowJob *job, const void *spec, Json **ret_value, GError **error)
+{
+    *ret_value = row_all(job, &kept_rows, "path IS NOT NULL", DB_NO_ARGS, error);
+    return *ret_value != NULL;
 }
 
 static void
@@ -229,7 +269,8 @@ on_box_gone(Box *box, const GError *error, void *data)
     /* Its own time ends it, if nothing else does. */
 }
 
-static void
+/* False: it is still there, and so must be its row. */
+static bool
 remove_kept(Crew *crew, const Json *kept)
 {
     const char *path = row_text(kept, "path"), *box_id = row_text(kept, "box_id");
@@ -238,23 +279,12 @@ remove_kept(Crew *crew, const Json *kept)
                    ? box_host_find(crew->team->spec.boxes, box_id, NULL)
                    : NULL;
 
-    if (full != NULL && unlink(full) < 0 && errno != ENOENT)
-        log_warn("crew", "what was kept cannot be removed", log_str("path", path));
     if (box != NULL)
         box_kill(box, "expired", "coop", on_box_gone, NULL);
-}
-
-static bool
-has_row(const Json *kept, const char *path)
-{
-    size_t i;
-    Json *row;
-
-    json_array_foreach((Json *)(guintptr)kept, i, row)
-    {
-        if (g_strcmp0(row_text(row, "path"), path) == 0)
-            return true;
-    }
+    if (full == NULL || unlink(full) == 0 || errno == ENOENT)
+        return true;
+    log_warn("crew", "what was kept cannot be removed", log_str("path", path),
+             log_str("error", g_strerror(errno)));
     return false;
 }
 
@@ -264,31 +294,75 @@ remove_strays(Crew *crew, const Json *kept)
 {
     g_autofree char *folder = g_build_filename(crew->team->spec.home, "kept", NULL);
     g_autoptr(GDir) dir = g_dir_open(folder, 0, NULL);
+    g_autoptr(GHashTable) paths = g_hash_table_new(g_str_hash, g_str_equal);
     const char *name;
+    size_t i;
+    const Json *row;
 
+    json_array_foreach(kept, i, row) g_hash_table_add(paths, (gpointer)(guintptr)row_text(row, "path"));
     while (dir != NULL && (name = g_dir_read_name(dir)) != NULL) {
         g_autofree char *path = g_build_filename("kept", name, NULL);
         g_autofree char *full = g_build_filename(folder, name, NULL);
 
-        if (!has_row(kept, path))
+        if (!g_hash_table_contains(paths, path))
             (void)unlink(full); /* the next start tries again */
     }
 }
 
 static void
+on_paths(Json *value, const GError *error, void *data)
+{
+    Crew *crew = data;
+
+    if (!crew->closed && !crew->begun) {
+        if (error == NULL)
+            remove_strays(crew, value);
+        crew_swept(crew);
+    }
+    crew_unref(crew);
+}
+
+static void
+swept(Crew *crew)
+{
+    static const RowOp op = {ROW_READS, 0, NULL, run_paths};
+
+    loop_timer_set(crew->loop, &crew->timer, SWEEP_MS);
+    if (!crew->begun)
+        team_run(crew->team, &op, NULL, on_paths, crew_ref(crew));
+}
+
+static void
+on_dropped(Json *value, const GError *error, void *data)
+{
+    Crew *crew = data;
+
+    if (!crew->closed && error == NULL)
+        crew_sweep(crew); /* there may be more */
+    else if (!crew->closed)
+        swept(crew);
+    crew_unref(crew);
+}
+
+static void
 on_expired(Json *value, const GError *error, void *data)
 {
+    static const RowMember members[] = {{ROW_POINTER_JSON, 0}, ROW_AT_END};
+    static const RowOp op = {ROW_WRITES, sizeof(Json *), members, run_drop};
+    g_autoptr(Json) gone = json_array();
     Crew *crew = data;
     size_t i;
     Json *one;
 
-    if (!crew->closed) {
-        json_array_foreach(json_object_get(value, "over"), i, one) remove_kept(crew, one);
-        if (value != NULL && !crew->begun)
-            remove_strays(crew, json_object_get(value, "kept"));
-        loop_timer_set(crew->loop, &crew->timer, SWEEP_MS);
-        crew_swept(crew);
+    json_array_foreach(value, i, one)
+    {
+        if (!crew->closed && remove_kept(crew, one))
+            json_array_append(gone, json_object_get(one, "id"));
     }
+    if (!crew->closed && json_array_size(gone) > 0)
+        team_run(crew->team, &op, &gone, on_dropped, crew_ref(crew));
+    else if (!crew->closed)
+        swept(crew);
     crew_unref(crew);
 }
 
@@ -301,8 +375,8 @@ on_timer(LoopTimer *timer)
 void
 crew_sweep(Crew *crew)
 {
-    static const RowOp op = {ROW_WRITES, sizeof(int), NULL, run_expired};
+    static const RowOp op = {ROW_READS, 0, NULL, run_expired};
 
     crew->timer.expired = on_timer;
-    team_run(crew->team, &op, &(int){0}, on_expired, crew_ref(crew));
+    team_run(crew->team, &op, NULL, on_expired, crew_ref(crew));
 }

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The end from outside: of an execution with its box, and of a box that nobody needs any more. */
+#include <signal.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/failpoint.h"
-#include "base/id.h"
 #include "base/log.h"
 #include "team/crew-keep.h"
+
+enum { MS_PER_S = 1000 };
 
 static const char killed[] = "stopped";
 
@@ -43,6 +46,7 @@ find_leased(Crew *crew, const char *task_id, const char *lease)
 
 typedef struct Stop {
     Crew *crew;
+    bool leaves_box;
     char *id, *reason;
     Json *row;
     DbDone done;
@@ -94,6 +98,16 @@ on_killed(Box *box, const GError *error, void *data)
              on_stopped, stop);
 }
 
+/* Nothing goes on in a box that is kept. */
+static void
+end_command(Json *row, void *data)
+{
+    Run *run = box_find_run(data, (guint32)row_int(row, "run"));
+
+    if (run != NULL && !run_has_ended(run))
+        run_signal(run, SIGKILL);
+}
+
 static void
 on_row(Json *value, const GError *error, void *data)
 {
@@ -108,7 +122,9 @@ on_row(Json *value, const GError *error, void *data)
     stop->row = json_incref(value);
     Box *box = find_leased(stop->crew, row_text(value, "task_id"), row_text(value, "lease"));
 
-    if (box != NULL)
+    if (box != NULL && stop->leaves_box)
+        box_each_command(box, end_command, box);
+    if (box != NULL && !stop->leaves_box)
         box_kill(box, killed, "coop", on_killed, stop);
     else
         on_killed(NULL, NULL, stop);
@@ -124,14 +140,15 @@ on_leased(Shift *s, void *data)
         crew_load(stop->crew, stop->id, on_row, stop);
 }
 
-void
-crew_stop(Crew *crew, const char *execution_id, const char *reason, DbDone done, void *data)
+static void
+stop_one(Crew *crew, const char *execution_id, bool leaves_box, const char *reason, DbDone done, void *data)
 {
     Shift *s = g_hash_table_lookup(crew->shifts, execution_id);
     Stop *stop = g_new0(Stop, 1);
     bool leasing = s != NULL && s->leasing;
 
     *stop = (Stop){.crew = crew_ref(crew),
+                   .leaves_box = leaves_box,
                    .id = g_strdup(execution_id),
                    .reason = g_strdup(reason),
                    .done = done,
@@ -144,6 +161,18 @@ crew_stop(Crew *crew, const char *execution_id, const char *reason, DbDone done,
         shift_let_go(s);
     if (!leasing)
         crew_load(crew, stop->id, on_row, stop);
+}
+
+void
+crew_stop(Crew *crew, const char *execution_id, const char *reason, DbDone done, void *data)
+{
+    stop_one(crew, execution_id, false, reason, done, data);
+}
+
+void
+crew_halt(Crew *crew, const char *execution_id, const char *reason, DbDone done, void *data)
+{
+    stop_one(crew, execution_id, true, reason, done, data);
 }
 
 /* ---- release ---- */
@@ -186,9 +215,9 @@ end_box(Release *r)
 }
 
 static KeptSpec
-kept_of(const Release *r, const char *id, const char *kind)
+kept_of(const Release *r, const char *kind)
 {
-    return (KeptSpec){.id = id,
+    return (KeptSpec){.id = r->box_id,
                       .task_id = r->task_id,
                       .box_id = r->box_id,
                       .kind = kind,
@@ -202,7 +231,7 @@ on_files_row(Json *value, const GError *error, void *data)
 }
 
 static void
-on_files(const char *id, const char *path, guint64 bytes, const GError *error, void *data)
+on_files(const char *path, guint64 bytes, const GError *error, void *data)
 {
     Release *r = data;
 
@@ -212,7 +241,7 @@ on_files(const char *id, const char *path, guint64 bytes, const GError *error, v
         end_box(r);
         return;
     }
-    KeptSpec kept = kept_of(r, id, "files");
+    KeptSpec kept = kept_of(r, "files");
 
     kept.path = path;
     kept.bytes = (gint64)bytes;
@@ -225,21 +254,59 @@ on_box_row(Json *value, const GError *error, void *data)
     release_finish(data, error);
 }
 
+static void
+write_box(Release *r)
+{
+    BoxInfo info;
+
+    box_info(r->box, &info);
+    KeptSpec kept = kept_of(r, "box");
+
+    kept.keep_us = MIN(kept.keep_us, info.expires_us - clock_wall_us());
+    kept_put(r->crew, &kept, on_box_row, r);
+}
+
+/* One that cannot live longer is kept for as long as it can. */
+static void
+on_renewed(Box *box, const GError *error, void *data)
+{
+    Release *r = data;
+
+    FAILPOINT("crew-paused");
+    if (r->crew->closed)
+        release_finish(r, NULL);
+    else
+        write_box(r);
+}
+
+static void
+renew(Release *r)
+{
+    gint64 keep_ms = (gint64)r->crew->team->limits.keep_s * MS_PER_S;
+
+    box_renew(r->box, MIN(keep_ms, (gint64)BOX_LIFE_MAX_MS), "coop", on_renewed, r);
+}
+
 /* A box that cannot be paused is ended: nobody would find it. */
 static void
 on_paused(Box *box, const GError *error, void *data)
 {
     Release *r = data;
-    char id[ID_UUID_LEN + 1];
 
-    if (error != NULL || r->crew->closed) {
+    if (error != NULL || r->crew->closed)
         end_box(r);
-        return;
-    }
-    id_new_uuid(id);
-    KeptSpec kept = kept_of(r, id, "box");
+    else
+        renew(r);
+}
 
-    kept_put(r->crew, &kept, on_box_row, r);
+/* What is paused already was kept before, perhaps by a server that did not come to write the row. */
+static void
+keep_box(Release *r, const BoxInfo *info)
+{
+    if (info->state != BOX_PAUSED)
+        box_pause(r->box, "coop", on_paused, r);
+    else
+        write_box(r);
 }
 
 void
@@ -262,9 +329,9 @@ crew_release(Crew *crew, const char *task_id, const char *lease, const char *kee
                    .done = done,
                    .data = data};
     if (g_strcmp0(keep, "files") == 0)
-        archive_start(crew, box, ".", on_files, r);
+        archive_start(crew, box, r->box_id, ".", on_files, r);
     else if (g_strcmp0(keep, "box") == 0)
-        box_pause(box, "coop", on_paused, r);
+        keep_box(r, &info);
     else
         end_box(r);
 }

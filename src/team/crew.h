@@ -49,6 +49,8 @@ void crew_start_told(Crew *crew, const char *execution_id, void (*told)(void *da
 bool crew_has_adapter(Crew *crew, const char *name, GError **error);
 /* Ended with its box; `done` when nothing of it is left. */
 void crew_stop(Crew *crew, const char *execution_id, const char *reason, DbDone done, void *data);
+/* Ended, but its box stays as it is: for crew_release(). */
+void crew_halt(Crew *crew, const char *execution_id, const char *reason, DbDone done, void *data);
 /* The box of this lease is not needed any more; `keep` (NULL, "files", "box"): what is kept of it. */
 void
 crew_release(Crew *crew, const char *task_id, const char *lease, const char *keep, DbDone done, void *data);

@@ -294,7 +294,7 @@ flow_repo(FlowTask *t, GError **error)
 
 /* ---- beginning and end ---- */
 
-static const FlowHands hands = {crew_start, crew_stop, crew_release, plan_make, plan_cancel};
+static const FlowHands hands = {crew_start, crew_halt, crew_release, plan_make, plan_cancel};
 
 Flow *
 flow_new(Team *team)

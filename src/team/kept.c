@@ -17,7 +17,9 @@ static const RowColumn columns[] = {
     {"task_id", ROW_TEXT, "k.task_id"},
     {"number", ROW_INT, "(SELECT t.number FROM tasks t WHERE t.id = k.task_id)"},
     {"execution_id", ROW_TEXT, "k.execution_id"},
-    {"agent", ROW_TEXT, "(SELECT e.agent FROM task_executions e WHERE e.id = k.execution_id)"},
+    {"agent", ROW_TEXT,
+     "(SELECT e.agent FROM task_executions e WHERE e.id = k.execution_id OR (k.execution_id IS NULL AND "
+     "e.box_id = k.box_id) ORDER BY e.created_us DESC LIMIT 1)"},
     {"box_id", ROW_TEXT, "k.box_id"},
     {"kind", ROW_TEXT, "k.kind"},
     {"path", ROW_TEXT, "k.path"},
@@ -25,7 +27,8 @@ static const RowColumn columns[] = {
     {"created_us", ROW_INT, "k.created_us"},
     {"expires_us", ROW_INT, "k.expires_us"},
 };
-const RowTable kept_table = {"kept box", "kept k", columns, G_N_ELEMENTS(columns)};
+#define THERE "(SELECT * FROM kept WHERE " KEPT_IS_THERE ") k"
+const RowTable kept_table = {"kept box", THERE, columns, G_N_ELEMENTS(columns)};
 
 /* Whose it is follows from its task, or from its agent where there is no task. */
 #define OWNED                                                                                                \
@@ -54,7 +57,7 @@ run_list(RowJob *job, const void *data, Json **ret_value, GError **error)
     row_where_add(&where, OWNED, DB_ARGS(db_text(f->owner), db_text(f->owner), db_text(f->owner)));
     if (task != NULL)
         row_where_add(&where, "k.task_id = ?", DB_ARGS(db_text(row_text(task, "id"))));
-    g_autofree char *sum = g_strdup_printf("SELECT SUM(k.bytes) FROM kept k WHERE %s", where.sql->str);
+    g_autofree char *sum = g_strdup_printf("SELECT SUM(k.bytes) FROM " THERE " WHERE %s", where.sql->str);
 
     if (!row_ask_int(job, sum, where.args, where.n, &bytes, error))
         return false;

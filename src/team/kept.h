@@ -10,7 +10,12 @@
  * JSON: the columns by name, and `agent`, `number` of the task.  Crew makes the rows, and lets them go at
  * their time. */
 
-extern const RowTable kept_table; /* "kept k" */
+extern const RowTable kept_table; /* of "k" */
+
+/* Of the table: a box may have ended before its time. */
+#define KEPT_IS_THERE                                                                                        \
+    "(kept.kind <> 'box' OR EXISTS (SELECT 1 FROM sandboxes b WHERE b.e2b_id = kept.box_id AND "             \
+    "b.ended_us = 0))"
 
 /* {"items": […], "total", "bytes"}; `owner` NULL: everybody's. */
 typedef struct KeptFilter {
