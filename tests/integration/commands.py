@@ -7,6 +7,7 @@ user namespace; started by a user, twice.
 import json
 import os
 import pathlib
+import re
 import subprocess
 
 import pytest
@@ -54,6 +55,13 @@ class Coop:
         done = self(*args, '-o', 'json', **options)
         assert done.returncode == code, done.stderr
         return json.loads(done.stdout)
+
+
+def known_commands(program):
+    """Every command, as a tuple, with the words that may follow it: what the program tells a shell, all at once."""
+    told = subprocess.run([program, 'completion', 'bash'], check=True, capture_output=True, text=True).stdout
+    return {tuple(name.split()[1:]): set(words.split())
+            for name, words in re.findall(r"^ *'(coop[^']*)'\) words='([^']*)'", told, re.M)}
 
 
 def need_user_namespaces():

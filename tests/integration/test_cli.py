@@ -8,26 +8,33 @@ import select
 
 import pytest
 
+from commands import known_commands
 
-def commands(coop, path=()):
-    """Every command, as the program itself tells."""
-    yield path
-    for entry in coop.json('help', *path)['commands']:
-        yield from commands(coop, (*path, entry['name']))
+
+def check_help(coop, path):
+    """Of a command and of those below it, which it tells; their names, and the names of their options."""
+    done = coop(*path, '--help')
+    assert done.returncode == 0 and done.stderr == ''
+    assert done.stdout.startswith('Usage: coop ' + ' '.join(path))
+    assert '--output FORMAT' in done.stdout
+    described = coop.json(*path, '--help')
+    assert described['summary'] and not described['summary'].endswith('.')
+    assert all(o['help'] for o in described['options'])
+    assert '__' not in done.stdout
+    below = [entry['name'] for entry in described['commands']]
+    found = {path: {*below, *(f"--{o['name']}" for o in described['options'])}}
+    for name in below:
+        found |= check_help(coop, (*path, name))
+    return found
 
 
 def test_every_command_has_help(coop):
-    paths = list(commands(coop))
-    assert {('version',), ('config', 'show'), ('doctor',), ('start',), ('completion', 'bash')} <= set(paths)
-    for path in paths:
-        done = coop(*path, '--help')
-        assert done.returncode == 0 and done.stderr == ''
-        assert done.stdout.startswith('Usage: coop ' + ' '.join(path))
-        assert '--output FORMAT' in done.stdout
-        described = coop.json(*path, '--help')
-        assert described['summary'] and not described['summary'].endswith('.')
-        assert all(o['help'] for o in described['options'])
-        assert '__' not in done.stdout
+    found = check_help(coop, ())
+    assert {('version',), ('config', 'show'), ('doctor',), ('start',), ('completion', 'bash')} <= set(found)
+    for path in [(), ('config',), ('task', 'ls')]:
+        assert coop.json('help', *path) == coop.json(*path, '--help')
+    # Shells are told of the same.
+    assert known_commands(coop.program) == found
 
 
 def test_help_lists_the_exit_codes(coop):

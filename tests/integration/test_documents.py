@@ -11,6 +11,7 @@ import sys
 
 import pytest
 
+from commands import known_commands
 from guide import check_examples
 from harness import PROGRAM
 from realserver import real_server
@@ -50,10 +51,7 @@ def test_examples(server, tmp_path, name):
 
 @pytest.fixture(scope='module')
 def commands(program):
-    """Every command, with the words that may follow it: the program tells shells all of them at once."""
-    told = subprocess.run([program, 'completion', 'bash'], check=True, capture_output=True, text=True).stdout
-    return {tuple(name.split()[1:]): set(words.split())
-            for name, words in re.findall(r"^ *'(coop[^']*)'\) words='([^']*)'", told, re.M)}
+    return known_commands(program)
 
 
 def calls_of(text):
