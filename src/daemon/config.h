@@ -69,6 +69,7 @@ typedef struct ConfigTeam {
     gint64 tries, rounds, turns;
     gint64 agent_ms, keep_ms, retry_ms;
     const char *model; /* "provider/model" of members that name none; NULL: as usual */
+    const char *template_coder, *template_reviewer, *template_tester; /* NULL: the role's */
 } ConfigTeam;
 
 typedef struct ConfigAddress {

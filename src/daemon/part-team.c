@@ -93,6 +93,9 @@ make_team(Server *s)
                                    .tools_dir = tools,
                                    .roles_dir = roles,
                                    .default_provider = provider,
+                                   .template_coder = t->template_coder,
+                                   .template_reviewer = t->template_reviewer,
+                                   .template_tester = t->template_tester,
                                    .default_model = slash != NULL ? slash + 1 : t->model,
                                    .limits = limits_of(t)},
                        &error);

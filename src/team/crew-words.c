@@ -48,23 +48,49 @@ shift_role(const Shift *s)
     return team_role(s->crew->team, shift_text(s, "role"), NULL);
 }
 
-const char *
-shift_template(const Shift *s)
+static const char *
+template_set(const Shift *s)
+{
+    const TeamSpec *spec = &s->crew->team->spec;
+    const struct {
+        const char *archetype, *template;
+    } set[] = {{"coder", spec->template_coder},
+               {"reviewer", spec->template_reviewer},
+               {"tester", spec->template_tester},
+               {"checker", spec->template_coder}};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(set); i++) {
+        if (g_strcmp0(shift_text(s, "archetype"), set[i].archetype) == 0)
+            return set[i].template;
+    }
+    return NULL;
+}
+
+/* The row's, the member's, the server's for this archetype; NULL: nobody asked for one. */
+static const char *
+template_asked(const Shift *s)
 {
     const char *own = shift_text(s, "template");
     const char *of_member = row_text(json_object_get(s->row, "member"), "template");
+
+    return own != NULL ? own : of_member != NULL ? of_member : template_set(s);
+}
+
+const char *
+shift_template(const Shift *s)
+{
+    const char *asked = template_asked(s);
     const Role *role = shift_role(s);
 
-    if (own != NULL || of_member != NULL)
-        return own != NULL ? own : of_member;
+    if (asked != NULL)
+        return asked;
     return role != NULL && !s->plain ? role->template : NULL;
 }
 
 bool
 shift_template_is_usual(const Shift *s)
 {
-    return shift_text(s, "template") == NULL &&
-           row_text(json_object_get(s->row, "member"), "template") == NULL && shift_template(s) != NULL;
+    return template_asked(s) == NULL && shift_template(s) != NULL;
 }
 
 char *

@@ -41,9 +41,16 @@ whole_limits(const TeamLimits *l)
 
 /* The strings of the spec, each of which is copied. */
 static const size_t strings[] = {
-    offsetof(TeamSpec, home),          offsetof(TeamSpec, address),   offsetof(TeamSpec, roles_dir),
-    offsetof(TeamSpec, agents_dir),    offsetof(TeamSpec, tools_dir), offsetof(TeamSpec, default_provider),
+    offsetof(TeamSpec, home),
+    offsetof(TeamSpec, address),
+    offsetof(TeamSpec, roles_dir),
+    offsetof(TeamSpec, agents_dir),
+    offsetof(TeamSpec, tools_dir),
+    offsetof(TeamSpec, default_provider),
     offsetof(TeamSpec, default_model),
+    offsetof(TeamSpec, template_coder),
+    offsetof(TeamSpec, template_reviewer),
+    offsetof(TeamSpec, template_tester),
 };
 
 static char **

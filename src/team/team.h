@@ -50,6 +50,8 @@ typedef struct TeamSpec {
     const char *agents_dir;                       /* adapters: AGENTS_DIR/NAME.yaml */
     const char *tools_dir;                        /* with coop-agent, for boxes */
     const char *default_provider, *default_model; /* of members that name none; NULL: as the rows say */
+    /* Of members that name none, in place of the role's; NULL: the role's. */
+    const char *template_coder, *template_reviewer, *template_tester;
     TeamLimits limits;
 } TeamSpec;
 
