@@ -22,6 +22,8 @@ typedef struct Scan {
     Shift *shift;
     char *base, *head;
     GPtrArray *paths;    /* with NULL behind them */
+    guint odd;           /* files with names that no program can be told, and that would be in no answer */
+    bool more;           /* files than were listed */
     GPtrArray *commands; /* ScanCommand */
     guint n;
     gint64 began_us;
@@ -128,28 +130,77 @@ format_findings(const ScanResult *found)
     return g_strdup(out->str);
 }
 
+/* What a scan came to. */
+typedef struct Said {
+    const char *name, *run, *output, *summary;
+    const char *skipped; /* why; NULL: it was not */
+    bool passed, partial;
+    Json *findings; /* taken; NULL: none */
+} Said;
+
 static void
-say(Scan *scan, const ScanCommand *command, const ScanResult *found, const char *skipped)
+say(Scan *scan, const Said *said)
 {
-    g_autofree char *name = g_strconcat("scan: ", command->name, NULL);
-    g_autofree char *run = g_strdup_printf("%s on %u of the changed files%s", command->name, command->files,
-                                           command->truncated ? ", not on all of them" : "");
-    g_autofree char *output = found != NULL ? format_findings(found) : g_strdup("");
-    g_autofree char *summary = found != NULL
-                                   ? g_strdup_printf("%u errors, %u warnings, %u notes",
-                                                     found->counts[SCAN_ERROR], found->counts[SCAN_WARNING],
-                                                     found->counts[SCAN_NOTE])
-                                   : g_strdup(skipped);
+    g_autofree char *name = g_strconcat("scan: ", said->name, NULL);
     gint64 now = clock_wall_us();
-    Json *findings = found != NULL ? scan_findings_json(command->name, found) : json_array();
 
     json_array_append_new(
         scan->said,
-        json_pack("{s:s, s:s, s:i, s:I, s:n, s:s, s:s, s:s?, s:o, s:I, s:I, s:s}", "name", name, "run", run,
-                  "exit_code", found != NULL && !scan_passed(found) ? 1 : 0, "duration_ms",
-                  (json_int_t)((now - scan->began_us) / 1000), "tests", "output", output, "summary", summary,
-                  "skipped", skipped, "findings", findings, "started_us", (json_int_t)scan->began_us,
-                  "completed_us", (json_int_t)now, "seen_by", "coop"));
+        json_pack("{s:s, s:s, s:i, s:I, s:n, s:s, s:s, s:s?, s:b, s:o, s:I, s:I, s:s}", "name", name, "run",
+                  said->run, "exit_code", said->passed ? 0 : 1, "duration_ms",
+                  (json_int_t)((now - scan->began_us) / 1000), "tests", "output", said->output, "summary",
+                  said->summary, "skipped", said->skipped, "partial", (int)said->partial, "findings",
+                  said->findings != NULL ? said->findings : json_array(), "started_us",
+                  (json_int_t)scan->began_us, "completed_us", (json_int_t)now, "seen_by", "coop"));
+}
+
+static char *
+dup_run(const ScanCommand *command)
+{
+    return g_strdup_printf("%s on %u of the changed files%s", command->name, command->files,
+                           command->truncated ? ", not on all of them" : "");
+}
+
+static void
+say_found(Scan *scan, const ScanCommand *command, const ScanResult *found)
+{
+    g_autofree char *run = dup_run(command), *output = format_findings(found);
+    g_autofree char *summary = g_strdup_printf("%u errors, %u warnings, %u notes", found->counts[SCAN_ERROR],
+                                               found->counts[SCAN_WARNING], found->counts[SCAN_NOTE]);
+
+    say(scan, &(Said){.name = command->name,
+                      .run = run,
+                      .output = output,
+                      .summary = summary,
+                      .passed = scan_passed(found),
+                      .partial = command->truncated,
+                      .findings = scan_findings_json(command->name, found)});
+}
+
+/* Nothing was found out: because it is not there, or because of what it was to look at. */
+static void
+say_nothing(Scan *scan, const ScanCommand *command, const char *why, bool is_skipped)
+{
+    g_autofree char *run = dup_run(command);
+
+    say(scan, &(Said){.name = command->name,
+                      .run = run,
+                      .output = is_skipped ? "" : why,
+                      .summary = why,
+                      .skipped = is_skipped ? why : NULL,
+                      .passed = is_skipped});
+}
+
+static void
+say_odd(Scan *scan)
+{
+    g_autofree char *why = g_strdup_printf("%u of the changed files have names with control characters, or "
+                                           "that are not UTF-8: no scanner has looked at them",
+                                           scan->odd);
+
+    scan->began_us = clock_wall_us();
+    say(scan,
+        &(Said){.name = "names", .run = "the names of the changed files", .output = why, .summary = why});
 }
 
 static void
@@ -159,22 +210,28 @@ on_said(int code, const char *out, const char *err, const GError *error, void *d
     const ScanCommand *command = scan->commands->pdata[scan->n];
     g_autoptr(GError) nonsense = NULL;
     g_autoptr(ScanResult) found = NULL;
-    g_autofree char *skipped = NULL;
+    g_autofree char *why = NULL;
+    bool is_long = strlen(out) >= SCAN_OUTPUT_MAX;
 
     if (is_over(scan)) {
         scan_free(scan);
         return;
     }
     if (error != NULL)
-        skipped = g_strdup_printf("%s did not come to an end: %s", command->name, error->message);
+        why = g_strdup_printf("%s did not come to an end: %s", command->name, error->message);
     else if (code == NOT_FOUND_CODE || code == NOT_RUNNABLE_CODE)
-        skipped = g_strdup_printf("the template has no %s", command->name);
+        why = g_strdup_printf("the template has no %s", command->name);
+    else if (is_long)
+        why = g_strdup_printf("%s found more than can be read", command->name);
     else
         found = scan_read(command->name, (const char *const *)scan->paths->pdata, out, strlen(out),
                           &nonsense);
     if (nonsense != NULL)
-        skipped = g_strdup(nonsense->message);
-    say(scan, command, found, skipped);
+        why = g_strdup(nonsense->message);
+    if (found != NULL)
+        say_found(scan, command, found);
+    else
+        say_nothing(scan, command, why, !is_long && err_kind(error) != ERR_TIMEOUT);
     scan->n++;
     next(scan);
 }
@@ -200,25 +257,38 @@ next(Scan *scan)
 
 /* ---- which files ---- */
 
+static bool
+is_plain(const char *path)
+{
+    for (const char *p = path; *p != '\0'; p++) {
+        if (g_ascii_iscntrl(*p))
+            return false;
+    }
+    return g_utf8_validate(path, -1, NULL);
+}
+
 /* In a thread. */
 static bool
 list_paths(GitRepo *git, void *data, GError **error)
 {
     Scan *scan = data;
     const RecordsSpec spec = {.args = GIT_ARGS("diff", "-z", "--name-only", "--no-renames",
-                                               "--diff-filter=AM", "--end-of-options", scan->base,
+                                               "--diff-filter=AMT", "--end-of-options", scan->base,
                                                scan->head),
                               .separator = '\0',
                               .max = SCAN_LISTED_MAX};
-    g_autoptr(GPtrArray) listed = records_read(git, &spec, NULL, error);
+    g_autoptr(GPtrArray) listed = records_read(git, &spec, &scan->more, error);
 
     if (listed == NULL)
         return false;
     g_clear_pointer(&scan->paths, g_ptr_array_unref);
     scan->paths = g_ptr_array_new_with_free_func(g_free);
+    scan->odd = 0;
     for (guint i = 0; i < listed->len; i++) {
-        if (g_utf8_validate(listed->pdata[i], -1, NULL))
+        if (is_plain(listed->pdata[i]))
             g_ptr_array_add(scan->paths, g_strdup(listed->pdata[i]));
+        else
+            scan->odd++;
     }
     g_ptr_array_add(scan->paths, NULL);
     return true;
@@ -241,6 +311,10 @@ on_listed(void *data, const GError *error)
         return;
     }
     scan->commands = scan_plan((const char *const *)scan->paths->pdata);
+    for (guint i = 0; scan->more && i < scan->commands->len; i++)
+        ((ScanCommand *)scan->commands->pdata[i])->truncated = true;
+    if (scan->odd > 0)
+        say_odd(scan);
     next(scan);
 }
 

@@ -64,6 +64,8 @@ add_scans(Json *reasons, const Json *rows)
         seen++;
         if (row_text(item, "skipped") != NULL)
             add_reason(reasons, name, row_text(item, "skipped"));
+        else if (row_is(item, "partial"))
+            add_reason(reasons, name, "it did not look at all files");
         else if (row_int(item, "exit_code") != 0)
             add_reason(reasons, name, "it found errors");
     }

@@ -234,6 +234,13 @@ read_bandit(ScanResult *r, GHashTable *wanted, const char *output, size_t n, GEr
         return false;
     if (!json_is_array(results))
         return err_set(error, ERR_INVALID, "there are no results in it");
+    /* A file that it cannot read is one that nobody has looked at. */
+    json_array_foreach(json_object_get(root, "errors"), i, item)
+        add(r, wanted,
+            &(Found){.path = text_of(item, "filename"),
+                     .severity = SCAN_ERROR,
+                     .rule = "unread",
+                     .text = text_of(item, "reason")});
     json_array_foreach(results, i, item)
         add(r, wanted,
             &(Found){.path = text_of(item, "filename"),

@@ -60,6 +60,10 @@ static const struct {
      "\"test_id\": \"B602\", \"issue_text\": \"shell=True\\u001b[31m\"}, {\"filename\": \"a.py\", "
      "\"issue_severity\": \"LOW\", \"line_number\": 1, \"test_id\": \"B404\", \"issue_text\": \"x\"}]}",
      "a.py:2 error B602; a.py:1 note B404"},
+    {"bandit",
+     "{\"errors\": [{\"filename\": \"./a.py\", \"reason\": \"syntax error while parsing AST\"}], "
+     "\"results\": []}",
+     "a.py:0 error unread"},
     {"eslint",
      "[{\"filePath\": \"/tree/of/a/box/web/c.js\", \"messages\": [{\"ruleId\": \"security/detect-eval\", "
      "\"severity\": 1, \"line\": 1, \"message\": \"m\"}, {\"ruleId\": null, \"severity\": 2, \"line\": 3, "
