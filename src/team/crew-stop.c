@@ -113,6 +113,9 @@ on_row(Json *value, const GError *error, void *data)
 {
     Stop *stop = data;
 
+    /* Nobody else looks after it then. */
+    if (error != NULL && err_kind(error) != ERR_NOT_FOUND && !stop->crew->closed)
+        crew_start(stop->crew, stop->id);
     if (error != NULL || row_int(value, "ended_us") != 0) {
         stop_finish(stop, error);
         return;

@@ -122,6 +122,8 @@ shift_let_go(Shift *s)
     g_hash_table_remove(crew->shifts, s->id);
 }
 
+static void on_loaded(Json *value, const GError *error, void *data);
+
 static void
 on_timer(LoopTimer *timer)
 {
@@ -139,6 +141,8 @@ on_timer(LoopTimer *timer)
         shift_prove_timer(s);
         break;
     case SHIFT_LOADING:
+        crew_load(s->crew, s->id, on_loaded, shift_ref(s));
+        break;
     case SHIFT_PREPARING:
     case SHIFT_SCANNING:
         break;
@@ -284,9 +288,13 @@ on_loaded(Json *value, const GError *error, void *data)
 
     if (s->crew == NULL)
         return;
+    if (error != NULL)
+        log_warn("crew", "an agent could not be read", log_str("execution", s->id), log_gerror(error));
+    if (error != NULL && err_kind(error) != ERR_NOT_FOUND) {
+        shift_timer(s, CREW_BOX_WAIT_MS);
+        return;
+    }
     if (error != NULL || has_ended(value)) {
-        if (error != NULL)
-            log_warn("crew", "an agent could not be read", log_str("execution", s->id), log_gerror(error));
         shift_let_go(s);
         return;
     }
@@ -431,8 +439,10 @@ on_open(Json *value, const GError *error, void *data)
     size_t i;
     Json *id;
 
-    if (!crew->closed && error != NULL)
+    if (!crew->closed && error != NULL) {
         log_warn("crew", "agents could not be read", log_gerror(error));
+        loop_timer_set(crew->loop, &crew->timer, CREW_BOX_WAIT_MS);
+    }
     if (!crew->closed && error == NULL) {
         crew->begun = true;
         json_array_foreach(json_object_get(value, "ids"), i, id) crew_start(crew, json_string_value(id));

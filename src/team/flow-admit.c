@@ -84,8 +84,10 @@ on_admitted(Json *value, const GError *error, void *data)
     const Json *task;
 
     flow->admitting = false;
-    if (error != NULL && !flow->closed)
+    if (error != NULL && !flow->closed) {
         log_warn("team", "no task can be begun", log_gerror(error));
+        flow_try_again(flow);
+    }
     if (error == NULL && !flow->closed) {
         flow->team->tasks_queued = (guint)row_int(value, "queued");
         flow->team->tasks_running = (guint)row_int(value, "running");

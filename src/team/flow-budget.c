@@ -258,8 +258,14 @@ on_news(void *data)
     for (;;) {
         EventStep step = event_cursor_next(flow->news, &event);
 
-        if (step == EVENT_WAIT || step == EVENT_FAILED)
+        if (step == EVENT_WAIT)
             return;
+        if (step == EVENT_FAILED) {
+            flow->heard = event_cursor_seq(flow->news);
+            g_clear_pointer(&flow->news, event_cursor_free);
+            flow_try_again(flow);
+            return;
+        }
         if (step == EVENT_READY) {
             hear(flow, event);
             event_unref(g_steal_pointer(&event));
@@ -274,7 +280,8 @@ flow_budget_listen(Flow *flow)
 
     if (flow->news != NULL || flow->team->spec.events == NULL)
         return;
-    flow->news = event_cursor_new(flow->team->spec.events, &(EventFilter){.kinds = kinds}, -1, on_news, flow);
+    flow->news = event_cursor_new(flow->team->spec.events, &(EventFilter){.kinds = kinds}, flow->heard,
+                                  on_news, flow);
     event_cursor_is_own(flow->news);
     on_news(flow);
 }

@@ -30,8 +30,11 @@ struct Flow {
     bool closed;
     FlowHands hands;
     GHashTable *tasks; /* id -> FlowTask: those that have not ended */
+    bool opened;       /* the tasks that have not ended are known */
+    LoopTimer again;   /* what could not be read or written */
     bool admitting, admit_again;
-    EventCursor *news; /* of budgets */
+    EventCursor *news; /* of budgets; NULL: nobody listens */
+    gint64 heard;      /* the last of them, where it is listened for anew; < 0: from now on */
 };
 
 typedef struct FlowTask {
@@ -144,6 +147,9 @@ flow_row(const FlowTask *t)
 }
 /* The task's repository; NULL with an error when it is gone. */
 Repo *flow_repo(FlowTask *t, GError **error);
+
+/* Soon: what concerns no task alone and could not be done. */
+void flow_try_again(Flow *flow);
 
 /* ---- flow-budget.c ---- */
 

@@ -294,6 +294,26 @@ flow_repo(FlowTask *t, GError **error)
 
 /* ---- beginning and end ---- */
 
+static void open_tasks(Flow *flow);
+
+static void
+on_again(LoopTimer *timer)
+{
+    Flow *flow = (Flow *)(void *)((char *)timer - offsetof(Flow, again));
+
+    flow_budget_listen(flow);
+    if (flow->opened)
+        flow_admit(flow);
+    else
+        open_tasks(flow);
+}
+
+void
+flow_try_again(Flow *flow)
+{
+    loop_timer_set(flow->team->spec.loop, &flow->again, LOOK_AGAIN_MS);
+}
+
 static const FlowHands hands = {crew_start, crew_halt, crew_release, plan_make, plan_cancel};
 
 Flow *
@@ -301,7 +321,7 @@ flow_new(Team *team)
 {
     Flow *flow = g_new0(Flow, 1);
 
-    *flow = (Flow){.team = team, .refs = 1, .hands = hands};
+    *flow = (Flow){.team = team, .refs = 1, .hands = hands, .again.expired = on_again, .heard = -1};
     flow->tasks = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, (GDestroyNotify)flow_task_unref);
     return flow;
 }
@@ -349,16 +369,26 @@ on_open(Json *value, const GError *error, void *data)
     size_t i;
     const Json *task;
 
-    if (error != NULL)
+    if (error != NULL && !flow->closed) {
         log_warn("team", "tasks cannot be read", log_gerror(error));
+        flow_try_again(flow);
+    }
+    flow->opened = error == NULL;
     json_array_foreach(value, i, task) flow_wake(flow, row_text(task, "id"));
     flow_unref(flow);
+}
+
+static void
+open_tasks(Flow *flow)
+{
+    static const RowOp op = {ROW_READS, 0, NULL, run_open};
+
+    team_run(flow->team, &op, NULL, on_open, flow_ref(flow));
 }
 
 void
 flow_start(Flow *flow)
 {
-    static const RowOp op = {ROW_READS, 0, NULL, run_open};
     Team *team = flow->team;
 
     crew_listen(team->crew, on_agent_ended, flow);
@@ -368,7 +398,7 @@ flow_start(Flow *flow)
     if (team->spec.checks != NULL)
         checks_listen(team->spec.checks, on_suite, flow);
     flow_budget_listen(flow);
-    team_run(team, &op, NULL, on_open, flow_ref(flow));
+    open_tasks(flow);
 }
 
 void
@@ -381,6 +411,7 @@ flow_free(Flow *flow)
     if (flow->team->spec.checks != NULL)
         checks_unlisten(flow->team->spec.checks, on_suite, flow);
     crew_listen(flow->team->crew, NULL, NULL);
+    loop_timer_cancel(flow->team->spec.loop, &flow->again);
     g_hash_table_iter_init(&iter, flow->tasks);
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
         FlowTask *t = value;

@@ -179,6 +179,26 @@ test_pause_of_another_clock(void)
     }
 }
 
+/* ---- a disk that is full for a while ---- */
+
+static void
+test_admitted_later(void)
+{
+    g_autoptr(TeamWorld) world = team_world_new(NULL);
+
+    team_world_sql(world, "CREATE TRIGGER full BEFORE UPDATE OF state ON tasks WHEN NEW.state = 'planning' "
+                          "BEGIN SELECT RAISE(ABORT, 'disk full'); END");
+    g_autofree char *id = team_world_task(world, one_step, NULL);
+
+    while (!world->team->flow->admitting)
+        g_main_context_iteration(NULL, TRUE);
+    while (world->team->flow->admitting)
+        g_main_context_iteration(NULL, TRUE);
+    expect(world, STATE, "queued");
+    team_world_sql(world, "DROP TRIGGER full");
+    team_world_until(world, STATE, "working");
+}
+
 /* ---- people ---- */
 
 typedef struct Answered {
@@ -267,6 +287,7 @@ main(int argc, char **argv)
     g_test_add_func("/team/trouble/conflicts-end", test_conflicts_end);
     g_test_add_func("/team/trouble/clock-goes-back", test_clock_goes_back);
     g_test_add_func("/team/trouble/pause-of-another-clock", test_pause_of_another_clock);
+    g_test_add_func("/team/trouble/admitted-later", test_admitted_later);
     g_test_add_func("/team/trouble/answer-stop", test_answer_stop);
     g_test_add_func("/team/trouble/answer-retry", test_answer_retry);
     g_test_add_func("/team/trouble/long-answer", test_long_answer);
