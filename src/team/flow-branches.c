@@ -81,7 +81,8 @@ add_names(GPtrArray *names, const Json *rows, const char *list, const char *colu
     {
         const char *name = row_text(row, column);
 
-        if (name != NULL && !g_ptr_array_find_with_equal_func(names, name, g_str_equal, NULL))
+        if (name != NULL && !flow_agent_by_hand(row) &&
+            !g_ptr_array_find_with_equal_func(names, name, g_str_equal, NULL))
             g_ptr_array_add(names, g_strdup(name));
     }
 }

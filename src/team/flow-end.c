@@ -212,7 +212,8 @@ finished(FlowTask *t)
 static void
 finish_boxes(FlowTask *t)
 {
-    clear_boxes(t, NULL, true, finished);
+    /* Whoever is still at work was sent by hand. */
+    clear_boxes(t, NULL, false, finished);
 }
 
 void

@@ -324,14 +324,15 @@ static void
 on_entry(Json *value, const GError *error, void *data)
 {
     FlowTask *t = data;
-    Repo *repo = t->flow->closed ? NULL : flow_repo(t, NULL);
+    g_autoptr(GError) gone = NULL;
+    Repo *repo = t->flow->closed ? NULL : flow_repo(t, &gone);
     Json *conflict = json_object_get(value, "conflict");
 
-    if (!flow_goes_on(t, error))
+    if (!flow_goes_on(t, error != NULL ? error : gone))
         return;
     if (flow_is(value, "state", "landed"))
         write_land(t, (Land){.merged = true});
-    else if (row_int(value, "ended_us") == 0 && repo != NULL)
+    else if (row_int(value, "ended_us") == 0)
         wait_on(t, repo);
     else if (json_is_object(conflict))
         write_land(t, (Land){.conflict = conflict});

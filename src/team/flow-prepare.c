@@ -84,7 +84,7 @@ static const RowMember prepared_members[] = {ROW_AT_TEXT(Prepared, task_id), ROW
 static const RowOp prepared_op = {ROW_WRITES, sizeof(Prepared), prepared_members, run_prepared};
 
 static void
-on_pull(FlowTask *t, gint64 number, const char *url)
+on_pull(FlowTask *t, Repo *repo, gint64 number, const char *url)
 {
     FAILPOINT("flow-pull");
     flow_write(t, &prepared_op, &(Prepared){t->id, number, url});
@@ -130,7 +130,7 @@ planned(FlowGit *git)
     if (foreign)
         rename_branch(t);
     else if (g_strcmp0(flow_policy_text(flow_row(t), "pull_request"), "end") == 0)
-        on_pull(t, 0, NULL);
+        on_pull(t, NULL, 0, NULL);
     else
         flow_pull_find(t, true, on_pull);
 }

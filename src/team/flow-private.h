@@ -72,6 +72,8 @@ const Json *flow_step_of(const Json *rows, const char *id);
 const Json *flow_agent_of(const Json *rows, const char *id);
 const Json *flow_last_agent(const Json *rows, const char *step_id);
 bool flow_agent_ended(const Json *agent);
+/* Somebody's own: it and what it made are none of the workflow's. */
+bool flow_agent_by_hand(const Json *agent);
 bool flow_task_ended(const Json *task);
 /* A number of the task's policy. */
 guint flow_policy_int(const Json *task, const char *name, guint usual);
@@ -248,7 +250,7 @@ flow_lines_scanned(Json *lines, const Json *agents, const Json *agent, const GPt
 /* ---- flow-pull.c ---- */
 
 /* The one of the task, opened where there is none; a failure is flow_problem(). */
-typedef void (*FlowPullFunc)(FlowTask *t, gint64 number, const char *url);
+typedef void (*FlowPullFunc)(FlowTask *t, Repo *repo, gint64 number, const char *url);
 void flow_pull_find(FlowTask *t, bool draft, FlowPullFunc then);
 char *flow_pull_url(FlowTask *t, gint64 number);
 

@@ -36,7 +36,7 @@ found(Pull *p, const Json *thread)
     gint64 number = row_int(thread, "number");
     g_autofree char *url = flow_pull_url(p->t, number);
 
-    p->then(p->t, number, url);
+    p->then(p->t, p->repo, number, url);
     pull_free(p);
 }
 

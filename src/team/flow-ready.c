@@ -40,9 +40,8 @@ on_ready(Json *value, const GError *error, void *data)
 }
 
 static void
-pull_found(FlowTask *t, gint64 number, const char *url)
+pull_found(FlowTask *t, Repo *repo, gint64 number, const char *url)
 {
-    Repo *repo = flow_repo(t, NULL);
     const PullDraft draft = {.actor = "coop", .number = number, .draft = false};
 
     pull_set_draft(t->flow->team->spec.forge, repo, &draft, on_ready, t);

@@ -2,6 +2,7 @@
 /* The rows of one task, as flow-decide.c looks at them. */
 #include <string.h>
 
+#include "team/crew-private.h"
 #include "team/flow-private.h"
 
 const RowMember flow_id_members[] = {ROW_AT_TEXT(FlowId, task_id), ROW_AT_END};
@@ -125,6 +126,14 @@ flow_agent_ended(const Json *agent)
     static const char *const ended[] = {"done", "failed", "lost", "stopped", NULL};
 
     return is_one_of(agent, "state", ended);
+}
+
+bool
+flow_agent_by_hand(const Json *agent)
+{
+    const char *lease = row_text(agent, "lease");
+
+    return lease != NULL && g_str_has_prefix(lease, CREW_HAND_LEASE);
 }
 
 bool

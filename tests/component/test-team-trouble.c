@@ -179,6 +179,36 @@ test_pause_of_another_clock(void)
     }
 }
 
+/* ---- agents by hand ---- */
+
+/* What somebody had an agent do beside the task is his: nobody has joined it. */
+static void
+test_by_hand(void)
+{
+    g_autoptr(TeamWorld) world = team_world_new(NULL);
+    g_autofree char *id = team_world_task(world, one_step, NULL);
+    g_autofree char *row = g_strdup_printf(
+        "INSERT INTO task_executions (id, agent, task_id, owner, kind, role, archetype, adapter, lease, "
+        "state, "
+        "try, brief, git_branch, created_us, ended_us) VALUES ('e', 'coder-9-0', '%s', '', 'work', 'coder', "
+        "'coder', 'coop', 'agent:e', 'working', 1, '{}', 'task-1--coder-0', 1, 0)",
+        id);
+    g_autofree char *oid = forge_world_change(world->w, "task-1--coder-0", "x", "y\n", world->w->root);
+
+    code(world, "work", "m.js", "ok\n", 1);
+    approve(world);
+    team_world_sql(world, row);
+    team_world_until(world, STATE, "landing");
+    team_world_pass(world);
+    flow_wake(world->team->flow, id);
+    team_world_until(world, STATE, "done");
+    g_autofree char *still = git_branch_oid(repo_git(world->w->repo), "task-1--coder-0", NULL);
+
+    g_assert_cmpstr(still, ==, oid);
+    g_assert_null(strstr(world->calls->str, "release agent:"));
+    expect(world, "SELECT COUNT(*) FROM repository_refs WHERE name LIKE '%--%'", "1");
+}
+
 /* ---- a disk that is full for a while ---- */
 
 static void
@@ -287,6 +317,7 @@ main(int argc, char **argv)
     g_test_add_func("/team/trouble/conflicts-end", test_conflicts_end);
     g_test_add_func("/team/trouble/clock-goes-back", test_clock_goes_back);
     g_test_add_func("/team/trouble/pause-of-another-clock", test_pause_of_another_clock);
+    g_test_add_func("/team/trouble/by-hand", test_by_hand);
     g_test_add_func("/team/trouble/admitted-later", test_admitted_later);
     g_test_add_func("/team/trouble/answer-stop", test_answer_stop);
     g_test_add_func("/team/trouble/answer-retry", test_answer_retry);
