@@ -5,8 +5,9 @@
 #include "base/err.h"
 #include "base/id.h"
 #include "team/crew-private.h"
+#include "team/task-private.h"
 
-enum { AGENT_HEX = 4, DECIMAL = 10, GOAL_MAX = 32 * 1024, REPOSITORY_PARTS = 2, GIT_WORD_MAX = 120 };
+enum { AGENT_HEX = 4, GOAL_MAX = 32 * 1024, GIT_WORD_MAX = 120 };
 
 /* ---- what the row gets ---- */
 
@@ -21,20 +22,7 @@ typedef struct SpawnSpec {
 static bool
 find_task(RowJob *job, const SpawnSpec *s, Json **ret_task, GError **error)
 {
-    static const RowColumn columns[] = {
-        {"id", ROW_TEXT, NULL},       {"owner", ROW_TEXT, NULL},       {"number", ROW_INT, NULL},
-        {"squad_id", ROW_TEXT, NULL}, {"branch", ROW_TEXT, NULL},      {"repository_id", ROW_TEXT, NULL},
-        {"state", ROW_TEXT, NULL},    {"base_branch", ROW_TEXT, NULL}, {"pull_url", ROW_TEXT, NULL}};
-    static const RowTable table = {"task", "tasks", columns, G_N_ELEMENTS(columns)};
-    const char *ref = s->task[0] == '#' ? s->task + 1 : s->task;
-    bool is_uuid = id_is_uuid(ref);
-
-    *ret_task = row_get(job, &table,
-                        is_uuid ? "id = ? AND (owner = ? OR ? IS NULL)"
-                                : "number = ? AND (owner = ? OR ? IS NULL)",
-                        DB_ARGS(is_uuid ? db_text(ref) : db_int(g_ascii_strtoll(ref, NULL, DECIMAL)),
-                                db_text(s->sees), db_text(s->sees)),
-                        error);
+    *ret_task = task_row(job, &(TaskRef){.id = s->task, .owner = s->sees}, error);
     return *ret_task != NULL;
 }
 
@@ -168,12 +156,11 @@ insert(RowJob *job, const SpawnSpec *s, const Json *task, const Json *member, co
 static bool
 check_task(RowJob *job, const SpawnSpec *s, const Json *task, GError **error)
 {
-    static const char *const ends[] = {"done", "failed", "cancelled", NULL};
     gint64 n = 0;
 
     if (task == NULL)
         return true;
-    if (g_strv_contains(ends, row_text(task, "state")))
+    if (task_has_ended(row_text(task, "state")))
         return err_set(error, ERR_CONFLICT, "the task has ended");
     if (!row_ask_int(job, "SELECT COUNT(*) FROM task_executions WHERE task_id = ? AND ended_us = 0",
                      DB_ARGS(db_text(row_text(task, "id"))), &n, error))
@@ -258,25 +245,6 @@ check_git(Json *git, GError **error)
     return false;
 }
 
-/* "": none. */
-static bool
-find_repository(Team *team, const char *name, const char **ret_id, GError **error)
-{
-    g_auto(GStrv) parts = g_strsplit(name, "/", REPOSITORY_PARTS + 1);
-    Repo *repo = team->spec.forge != NULL && g_strv_length(parts) == REPOSITORY_PARTS
-                     ? forge_find(team->spec.forge, parts[0], parts[1])
-                     : NULL;
-    RepoInfo info;
-
-    if (name[0] == '\0')
-        return true;
-    if (repo == NULL)
-        return err_set(error, ERR_NOT_FOUND, "there is no repository '%s'", name);
-    repo_info(repo, &info);
-    *ret_id = info.id;
-    return true;
-}
-
 static void
 insert_row(Team *team, const SpawnSpec *spec, TeamJsonFunc done, void *data)
 {
@@ -332,7 +300,7 @@ agent_spawn(Team *team, const AgentSpec *spec, TeamJsonFunc done, void *data)
     id_new_uuid(id);
     if (!row_check_text("what it shall do", goal, GOAL_MAX, ROW_TEXT_NEEDED, &error) ||
         !check_git(spec->git, &error) ||
-        (spec->repository != NULL && !find_repository(team, spec->repository, &row.repository_id, &error)) ||
+        !team_find_repository(team, spec->repository, &row.repository_id, &error) ||
         (spec->adapter != NULL && !crew_has_adapter(team->crew, spec->adapter, &error)))
         done(NULL, error, data);
     else

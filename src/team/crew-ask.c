@@ -29,8 +29,14 @@ typedef struct AskSpec {
 static bool
 check_room(RowJob *job, const AskSpec *a, GError **error)
 {
-    gint64 open = 0, all = 0;
+    gint64 lives = 0, open = 0, all = 0;
 
+    /* It may have ended since the request came: nobody would take such a question back. */
+    if (!row_ask_int(job, "SELECT COUNT(*) FROM task_executions WHERE id = ? AND ended_us = 0",
+                     DB_ARGS(db_text(a->execution_id)), &lives, error))
+        return false;
+    if (lives == 0)
+        return err_set(error, ERR_CONFLICT, "this agent has ended");
     if (!row_ask_int(job, "SELECT COUNT(*) FROM questions WHERE execution_id = ? AND state = 'open'",
                      DB_ARGS(db_text(a->execution_id)), &open, error) ||
         !row_ask_int(job, "SELECT COUNT(*) FROM questions WHERE execution_id = ?",

@@ -86,6 +86,12 @@ on_renewed(Box *box, const GError *error, void *data)
     /* It lives as long as it did. */
 }
 
+void
+shift_renew(Shift *s, gint64 life_ms)
+{
+    box_renew(s->box, life_ms, "coop", on_renewed, NULL);
+}
+
 static void
 on_boxed(Json *value, const GError *error, void *data)
 {

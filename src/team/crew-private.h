@@ -194,6 +194,7 @@ void crew_end(Crew *crew, const CrewEnd *end, TeamJsonFunc done, void *data);
 
 void shift_lease(Shift *s);
 void shift_box_timer(Shift *s); /* the timer of LEASING */
+void shift_renew(Shift *s, gint64 life_ms);
 
 /* ---- crew-prepare.c ---- */
 

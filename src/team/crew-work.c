@@ -256,10 +256,12 @@ shift_asks(Shift *s, bool asks)
     if (s->phase != SHIFT_WORKING || s->timed_out)
         return;
     /* Whoever waits for a person is not slow himself. */
-    if (s->asking > 0)
+    if (s->asking > 0) {
         loop_timer_cancel(s->crew->loop, &s->timer);
-    else
+        shift_renew(s, BOX_LIFE_MAX_MS);
+    } else {
         shift_timer(s, shift_seconds(s) * MS_PER_S);
+    }
 }
 
 /* Not every program ends by itself then. */

@@ -99,6 +99,7 @@ def test_stop(server):
     ({'role': 'coder', 'requirements': []}, 400), ({'role': 'coder', 'requirements': ['x'], 'adapter': 'nobody'}, 400),
     ({'role': 'coder', 'requirements': ['x'], 'repository': 'coop/none'}, 404),
     ({'role': 'coder', 'requirements': ['x'], 'taskId': '9999'}, 404),
+    ({'role': 'coder', 'requirements': ['x'], 'taskId': '1st'}, 404),
     ({'role': 'coder', 'requirements': ['x'], 'gitCredentials': {'token': 'secret'}}, 400)])
 def test_what_is_refused(server, body, status):
     assert server.ask('POST', '/api/v1/agents', body=body).status == status
@@ -151,6 +152,8 @@ def test_a_question_waits_for_a_person(server, task):
         'face GET "/agent/v1/ask/$id?wait_ms=300"',
         'face GET "/agent/v1/ask/$id?wait_ms=60001"', 'while ! test -e /tmp/go; do sleep 0.05; done', taskId=task['id'])
     assert server.agent_in(agent, "asking", "failed", "lost", "done")["state"] == "asking", (server.agent(agent), server.log()[-1500:])
+    # People may be asleep: the box waits as long as any may live.
+    wait_until(lambda: server.get(f'/api/v1/sandboxes/{agent["sandboxId"]}')['timeout'] == 24 * 3600, 'a long life')
     asked = server.events_of(agent, 'human.asked')
     assert asked[0]['data']['text'] == 'red or blue?' and asked[0]['data']['options'] == ['red', 'blue']
     server.run(agent['sandboxId'], 'echo >/tmp/go')
