@@ -16,9 +16,10 @@ enum { EXIT_NOTHING = 43, PATHS_MAX = 1000 };
     "git rev-parse HEAD\n"
 
 static GError *
-commit_error(int code, const char *err)
+commit_error(Op *op, int code, const char *err)
 {
-    if (code == EXIT_NOTHING)
+    op->idle = code == EXIT_NOTHING;
+    if (op->idle)
         return g_error_new_literal(ERR_DOMAIN, ERR_CONFLICT, "nothing has changed");
     return box_call_error("commit", code, err);
 }
@@ -29,7 +30,7 @@ on_committed(int code, const char *out, const char *err, const GError *error, vo
     Op *op = data;
     g_autofree char *oid = g_strndup(out, GIT_OID_LEN);
     bool good = error == NULL && code == 0 && git_oid_is_valid(oid);
-    g_autoptr(GError) said = error == NULL && !good ? commit_error(code, err) : NULL;
+    g_autoptr(GError) said = error == NULL && !good ? commit_error(op, code, err) : NULL;
 
     if (!good) {
         op_end(op, NULL, error != NULL ? error : said);
@@ -63,7 +64,7 @@ static void
 on_listed(int code, const char *out, const char *err, const GError *error, void *data)
 {
     Op *op = data;
-    g_autoptr(GError) said = error == NULL && code != 0 ? commit_error(code, err) : NULL;
+    g_autoptr(GError) said = error == NULL && code != 0 ? commit_error(op, code, err) : NULL;
 
     if (error != NULL || said != NULL || op->forge->workspaces == NULL) {
         op_end(op, NULL, error != NULL ? error : said);

@@ -24,6 +24,17 @@ op_free(Op *op)
     g_free(op);
 }
 
+static void
+tell_end(Op *op, Json *value, const GError *error)
+{
+    Json *data = error != NULL ? json_pack("{s:s, s:s, s:s}", "operation", op->name, "branch",
+                                           op->workspace->branch, "error", error->message)
+                               : json_deep_copy(value);
+    WorkspaceEvent event = {error != NULL ? "git.failed" : "git.progressed", op->actor, data};
+
+    workspace_tell(op->forge, op->box_id, op->workspace->repository_id, &event);
+}
+
 void
 op_end(Op *op, Json *value, const GError *error)
 {
@@ -33,15 +44,10 @@ op_end(Op *op, Json *value, const GError *error)
         err_set(&stopping, ERR_CANCELLED, "the server is stopping");
         error = stopping;
     }
-    if (op->forge->workspaces != NULL) {
+    if (op->forge->workspaces != NULL)
         workspace_end(op->forge, op->box_id);
-        Json *data = error != NULL ? json_pack("{s:s, s:s, s:s}", "operation", op->name, "branch",
-                                               op->workspace->branch, "error", error->message)
-                                   : json_deep_copy(value);
-        WorkspaceEvent event = {error != NULL ? "git.failed" : "git.progressed", op->actor, data};
-
-        workspace_tell(op->forge, op->box_id, op->workspace->repository_id, &event);
-    }
+    if (op->forge->workspaces != NULL && !op->idle)
+        tell_end(op, value, error);
     op->done(value, error, op->data);
     json_decref(value);
     op_free(op);

@@ -83,6 +83,7 @@ typedef struct Op {
     char *message; /* of a commit, if it was written here */
     char oid[GIT_OID_LEN + 1];
     bool branch_made, may_advance;
+    bool idle; /* there was nothing to do, which is no failure to tell of */
     gint64 began_us;
     ForgeJsonFunc done;
     void *data;
