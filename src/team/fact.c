@@ -112,7 +112,7 @@ static void
 read_left(const FactEvent *e, FactList *list)
 {
     const Json *scans = json_object_get(e->data, "scans");
-    bool done = is(e->data, "state", "done");
+    bool done = is(e->data, "state", "done"), lost = is(e->data, "state", "lost");
 
     if (row_text(e->data, "state") == NULL) /* of a room */
         return;
@@ -123,10 +123,11 @@ read_left(const FactEvent *e, FactList *list)
     if (is(e->data, "state", "stopped"))
         return;
     put(list, FACT_AGENTS, 1, done ? 1 : 0, row_int(e->data, "duration_ms"));
-    if (is(e->data, "kind", "review"))
+    /* Another one takes the place of who was lost. */
+    if (is(e->data, "kind", "review") && !lost)
         put_one(list, FACT_REVIEWS, done);
     if (!done)
-        put_error(list, is(e->data, "state", "lost") ? "agent lost" : "agent");
+        put_error(list, lost ? "agent lost" : "agent");
 }
 
 static void

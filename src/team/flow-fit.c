@@ -1,33 +1,61 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whether a change is fit for production: tests pass in a clean box, lint and security scan are clean, the
  * pull request can be merged.  All of it is what Coop has seen itself. */
-#include <string.h>
-
 #include "team/flow-private.h"
 
-/* Of the last whole run of the pull request's checks in a clean box. */
-typedef struct Clean {
-    gint64 passed, failed;
-} Clean;
+/* Its pull request as it is now. */
+typedef struct Pull {
+    bool found, merged, open, mergeable;
+    gint64 passed,
+        failed; /* checks of the last whole run in a clean box, of this head or of what was merged */
+} Pull;
+
+/* A pull request can be merged if that was seen of its head and the target's tip, or if the target is where
+ * it was when the work began. */
+static bool
+read_pull(RowJob *job, const Json *task, Pull *ret, GError **error)
+{
+    g_autoptr(DbRows)
+        rows = db_query(job->tx,
+                        "SELECT t.merged, CASE WHEN t.state = 'open' AND t.draft = 0 THEN 1 ELSE 0 END, CASE "
+                        "WHEN r.oid = ? OR "
+                        "(r.oid = t.compared_base AND t.head_oid = t.compared_head AND t.conflicts = 0) THEN "
+                        "1 ELSE 0 END FROM "
+                        "threads t LEFT JOIN repository_refs r ON r.repository_id = t.repository_id AND "
+                        "r.name = 'refs/heads/' || "
+                        "t.base WHERE t.repository_id = ? AND t.number = ?",
+                        DB_ARGS(db_text(row_text(task, "base_oid")), db_text(row_text(task, "repository_id")),
+                                db_int(row_int(task, "pull_number"))),
+                        error);
+
+    if (rows == NULL || !db_rows_next(rows, &ret->found, error))
+        return false;
+    if (ret->found) {
+        ret->merged = db_rows_int(rows, 0) != 0;
+        ret->open = db_rows_int(rows, 1) != 0;
+        ret->mergeable = db_rows_int(rows, 2) != 0;
+    }
+    return true;
+}
 
 static bool
-read_clean(RowJob *job, const Json *task, Clean *ret, GError **error)
+read_clean(RowJob *job, const Json *task, Pull *pull, GError **error)
 {
     g_autoptr(DbRows) rows = db_query(
         job->tx,
         "SELECT SUM(CASE WHEN c.conclusion = 'success' THEN 1 ELSE 0 END), SUM(CASE WHEN c.conclusion NOT IN "
-        "('success', 'neutral', 'skipped') THEN 1 ELSE 0 END) FROM checks c JOIN check_suites s ON s.id = "
-        "c.suite WHERE c.seen_by = 'coop' AND s.id = (SELECT id FROM check_suites WHERE repository_id = ? "
-        "AND "
-        "number = ? AND state IN ('passed', 'failed', 'error') ORDER BY created_us DESC LIMIT 1)",
+        "('success', 'neutral', 'skipped') THEN 1 ELSE 0 END) FROM checks c WHERE c.seen_by = 'coop' AND "
+        "c.suite = "
+        "(SELECT s.id FROM check_suites s JOIN threads t ON t.repository_id = s.repository_id AND t.number = "
+        "s.number WHERE s.repository_id = ? AND s.number = ? AND s.head_oid IN (t.head_oid, t.merge_oid) AND "
+        "s.state IN ('passed', 'failed', 'error') ORDER BY s.created_us DESC LIMIT 1)",
         DB_ARGS(db_text(row_text(task, "repository_id")), db_int(row_int(task, "pull_number"))), error);
     bool found = false;
 
-    *ret = (Clean){0, 0};
     if (rows == NULL || !db_rows_next(rows, &found, error))
         return false;
-    if (found)
-        *ret = (Clean){db_rows_int(rows, 0), db_rows_int(rows, 1)};
+    pull->passed = found ? db_rows_int(rows, 0) : 0;
+    pull->failed = found ? db_rows_int(rows, 1) : 0;
     return true;
 }
 
@@ -73,59 +101,36 @@ add_scans(Json *reasons, const Json *rows)
         add_reason(reasons, NULL, "nothing was scanned");
 }
 
-static bool
-read_unmoved(RowJob *job, const Json *task, bool *ret_unmoved, GError **error)
+static void
+add_merge(Json *reasons, const Pull *pull)
 {
-    g_autofree char *ref = g_strconcat("refs/heads/", row_text(task, "base_branch"), NULL);
-    gint64 n = 0;
-
-    if (!row_ask_int(job,
-                     "SELECT COUNT(*) FROM repository_refs WHERE repository_id = ? AND name = ? AND oid = ?",
-                     DB_ARGS(db_text(row_text(task, "repository_id")), db_text(ref),
-                             db_text(row_text(task, "base_oid"))),
-                     &n, error))
-        return false;
-    *ret_unmoved = n > 0;
-    return true;
-}
-
-/* One whose target has not moved since it began can be merged; of another one nobody has looked. */
-static bool
-add_merge(RowJob *job, Json *reasons, const Json *task, const char *state, GError **error)
-{
-    const char *rung = row_text(task, "rung");
-    bool is_open = g_strcmp0(rung, "ready") == 0 || g_strcmp0(rung, "reviewed") == 0, unmoved = false;
-
-    if (strcmp(state, "failed") == 0 || strcmp(state, "cancelled") == 0)
-        add_reason(reasons, NULL, "its pull request is closed");
-    else if (g_strcmp0(rung, "merged") == 0)
-        return true;
-    else if (!is_open)
-        add_reason(reasons, NULL, "its pull request is not ready");
-    else if (!read_unmoved(job, task, &unmoved, error))
-        return false;
-    else if (!unmoved)
-        add_reason(reasons, NULL, "its target has moved, and nobody has seen that it can be merged");
-    return true;
+    if (pull->merged)
+        return;
+    if (!pull->open)
+        add_reason(reasons, NULL, "its pull request is not open and ready");
+    else if (!pull->mergeable)
+        add_reason(reasons, NULL, "nobody has seen that its pull request can be merged");
 }
 
 Json *
-flow_fit(RowJob *job, const Json *rows, const char *state, GError **error)
+flow_fit(RowJob *job, const Json *rows, GError **error)
 {
     const Json *task = json_object_get(rows, "task");
     g_autoptr(Json) reasons = json_array();
-    Clean clean = {0, 0};
+    Pull pull = {0};
 
-    if (row_int(task, "pull_number") == 0) {
+    if (row_int(task, "pull_number") > 0 &&
+        (!read_pull(job, task, &pull, error) || !read_clean(job, task, &pull, error)))
+        return NULL;
+    if (!pull.found) {
         add_reason(reasons, NULL, "there is no pull request");
         return g_steal_pointer(&reasons);
     }
-    if (!read_clean(job, task, &clean, error))
-        return NULL;
-    if (clean.passed == 0)
+    if (pull.passed == 0)
         add_reason(reasons, NULL, "no check passed in a clean box");
-    if (clean.failed > 0)
+    if (pull.failed > 0)
         add_reason(reasons, NULL, "a check failed in a clean box");
     add_scans(reasons, rows);
-    return add_merge(job, reasons, task, state, error) ? g_steal_pointer(&reasons) : NULL;
+    add_merge(reasons, &pull);
+    return g_steal_pointer(&reasons);
 }

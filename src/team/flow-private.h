@@ -257,7 +257,7 @@ char *flow_pull_url(FlowTask *t, gint64 number);
 /* ---- flow-fit.c ---- */
 
 /* Why it is not fit for production; none: it is. */
-Json *flow_fit(RowJob *job, const Json *rows, const char *state, GError **error);
+Json *flow_fit(RowJob *job, const Json *rows, GError **error);
 
 /* ---- flow-spent.c ---- */
 
@@ -268,6 +268,8 @@ void spent_add(Json *sum, const Json *more);
 bool spent_of_agent(RowJob *job, const char *execution_id, Json *usage, Json *models, GError **error);
 /* The same of the whole task, with who planned it. */
 bool spent_of_task(RowJob *job, const char *task_id, Json *usage, Json *models, GError **error);
+/* Of who planned: of all that are no agents in boxes. */
+bool spent_on_plan(RowJob *job, const char *task_id, Json *usage, GError **error);
 
 /* ---- flow-report.c ---- */
 

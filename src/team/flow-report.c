@@ -72,21 +72,15 @@ checks_json(const Json *checks, Json *tests)
 }
 
 static void
-count_checks(Json *sum, const Json *checks)
+count_check(Json *sum, const Json *check)
 {
     enum { TOTAL, PASSED, FAILED, SKIPPED };
-    size_t i;
-    const Json *check;
+    const char *what = row_text(check, "skipped") != NULL ? counts[SKIPPED]
+                       : row_int(check, "exit_code") == 0 ? counts[PASSED]
+                                                          : counts[FAILED];
 
-    json_array_foreach(checks, i, check)
-    {
-        const char *what = row_text(check, "skipped") != NULL ? counts[SKIPPED]
-                           : row_int(check, "exit_code") == 0 ? counts[PASSED]
-                                                              : counts[FAILED];
-
-        json_object_set_new(sum, counts[TOTAL], json_integer(row_int(sum, counts[TOTAL]) + 1));
-        json_object_set_new(sum, what, json_integer(row_int(sum, what) + 1));
-    }
+    json_object_set_new(sum, counts[TOTAL], json_integer(row_int(sum, counts[TOTAL]) + 1));
+    json_object_set_new(sum, what, json_integer(row_int(sum, what) + 1));
 }
 
 /* ---- agents ---- */
@@ -196,7 +190,7 @@ add_agents(RowJob *job, const Json *rows, Json *report, GError **error)
         json_array_append_new(list, item);
         counts_add(tests, json_object_get(item, "tests"));
         json_array_foreach(json_object_get(item, "checks"), k, check)
-            count_checks(is_scan(check) ? scans : checks, check);
+            count_check(is_scan(check) ? scans : checks, check);
     }
     json_object_set(report, "tests", tests);
     json_object_set_new(report, "final_tests", final_tests(rows));
@@ -207,33 +201,17 @@ add_agents(RowJob *job, const Json *rows, Json *report, GError **error)
     return true;
 }
 
-/* Who planned is no agent of the rows: it is the rest. */
-static void
-add_planning(Json *report)
-{
-    Json *planning = spent_new();
-    const char *name;
-    Json *value;
-    size_t i;
-    const Json *agent;
-    g_autoptr(Json) agents = spent_new();
-
-    json_array_foreach(json_object_get(report, "agents"), i, agent)
-        spent_add(agents, json_object_get(agent, "usage"));
-    json_object_foreach(planning, name, value) json_object_set_new(
-        planning, name,
-        json_integer(MAX(row_int(json_object_get(report, "usage"), name) - row_int(agents, name), 0)));
-    json_object_set_new(report, "planning", planning);
-}
-
 Json *
 flow_report(RowJob *job, const Json *rows, const char *state, GError **error)
 {
     const Json *task = json_object_get(rows, "task");
-    g_autoptr(Json) reasons = flow_fit(job, rows, state, error), usage = spent_new(), models = json_array();
+    const char *id = row_text(task, "id");
+    g_autoptr(Json) reasons = flow_fit(job, rows, error), models = json_array();
+    g_autoptr(Json) usage = spent_new(), planning = spent_new();
     gint64 ended_us = row_int(task, "ended_us") > 0 ? row_int(task, "ended_us") : job->now_us;
 
-    if (reasons == NULL || !spent_of_task(job, row_text(task, "id"), usage, models, error))
+    if (reasons == NULL || !spent_of_task(job, id, usage, models, error) ||
+        !spent_on_plan(job, id, planning, error))
         return NULL;
     g_autoptr(Json) report = json_pack(
         "{s:s, s:s?, s:b, s:O, s:I, s:I, s:I, s:s?, s:I, s:I, s:O, s:O}", "state", state, "rung",
@@ -243,10 +221,8 @@ flow_report(RowJob *job, const Json *rows, const char *state, GError **error)
         (json_int_t)row_int(task, "pull_number"), "duration_ms",
         (json_int_t)team_ms_between(row_int(task, "started_us"), ended_us), "usage", usage, "models", models);
 
-    if (!add_agents(job, rows, report, error))
-        return NULL;
-    add_planning(report);
-    return g_steal_pointer(&report);
+    json_object_set(report, "planning", planning);
+    return add_agents(job, rows, report, error) ? g_steal_pointer(&report) : NULL;
 }
 
 Json *

@@ -79,16 +79,16 @@ spent_of_agent(RowJob *job, const char *execution_id, Json *usage, Json *models,
     return rows != NULL && !more;
 }
 
-bool
-spent_of_task(RowJob *job, const char *task_id, Json *usage, Json *models, GError **error)
+/* Of the rows of a task for which `and` holds. */
+static bool
+read_usage(RowJob *job, const char *task_id, const char *and, Json *usage, Json *models, GError **error)
 {
     enum { FIRST_NUMBER = 2 };
-    g_autoptr(DbRows)
-        rows = db_query(job->tx,
-                        "SELECT provider, model, SUM(calls), SUM(failed), SUM(input_tokens), "
-                        "SUM(output_tokens), SUM(cached_tokens), SUM(microusd) FROM usage WHERE task_id = ? "
-                        "GROUP BY provider, model ORDER BY SUM(microusd) DESC, provider, model",
-                        DB_ARGS(db_text(task_id)), error);
+    g_autofree char *sql = g_strconcat(
+        "SELECT provider, model, SUM(calls), SUM(failed), SUM(input_tokens), SUM(output_tokens), "
+        "SUM(cached_tokens), SUM(microusd) FROM usage WHERE task_id = ? AND ",
+        and, " GROUP BY provider, model ORDER BY SUM(microusd) DESC, provider, model", NULL);
+    g_autoptr(DbRows) rows = db_query(job->tx, sql, DB_ARGS(db_text(task_id)), error);
     bool more = rows != NULL;
 
     while (more && db_rows_next(rows, &more, error) && more) {
@@ -99,4 +99,20 @@ spent_of_task(RowJob *job, const char *task_id, Json *usage, Json *models, GErro
         spent_add(usage, model);
     }
     return rows != NULL && !more;
+}
+
+bool
+spent_of_task(RowJob *job, const char *task_id, Json *usage, Json *models, GError **error)
+{
+    return read_usage(job, task_id, "1 = 1", usage, models, error);
+}
+
+bool
+spent_on_plan(RowJob *job, const char *task_id, Json *usage, GError **error)
+{
+    g_autoptr(Json) models = json_array();
+
+    return read_usage(job, task_id,
+                      "NOT EXISTS (SELECT 1 FROM task_executions e WHERE e.agent = usage.agent_id)", usage,
+                      models, error);
 }

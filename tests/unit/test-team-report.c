@@ -330,6 +330,129 @@ test_old(void)
     expect(w, &(ReportSpec){0}, "merges", "0/1");
 }
 
+/* ---- fit for production ---- */
+
+#define SCANS                                                                                                \
+    "{\"checks\": [{\"name\": \"parts\", \"exit_code\": 1}, {\"name\": \"scan: lint\", \"exit_code\": 0}]}"
+
+/* A task whose pull request is reviewed and open, with all that makes it fit. */
+static const char *const fit[] = {
+    "INSERT INTO repositories (id, number, owner, name, folded, description, default_branch, insecure, "
+    "state, "
+    "settings, next_number, bytes, actor, created_us, updated_us, pushed_us, fetched_us, packed_us) VALUES "
+    "('r1', "
+    "1, 'coop', 'x', 'coop/x', '', 'main', 0, 'ready', '{}', 2, 0, 'coop', 1, 1, 1, 1, 1)",
+    "INSERT INTO repository_refs (repository_id, name, oid, moved_us) VALUES ('r1', 'refs/heads/main', "
+    "'base', 1)",
+    "INSERT INTO threads (id, repository_id, number, kind, state, title, body, author, reviewers, task_id, "
+    "head, "
+    "base, head_oid, base_oid, based_us, compared_head, compared_base, ahead, behind, conflicts, draft, "
+    "merged, "
+    "created_us, updated_us, closed_us, merged_us) VALUES (1, 'r1', 7, 'pull', 'open', 't', '', 'coop', "
+    "'[]', '" MINE "', 'task-1', 'main', 'head', 'base', 1, NULL, NULL, 0, 0, 0, 0, 0, 1, 1, 0, 0)",
+    "UPDATE tasks SET state = 'reviewing', rung = 'reviewed', ended_us = 0, round = 1, repository_id = 'r1', "
+    "base_branch = 'main', base_oid = 'base', pull_number = 7 WHERE id = '" MINE "'",
+    "INSERT INTO check_suites (id, repository_id, number, base_oid, head_oid, tree_oid, state, tries, "
+    "created_us, "
+    "ended_us) VALUES ('u1', 'r1', 7, 'base', 'head', 'tree', 'passed', 1, 1, 1)",
+    "INSERT INTO checks (id, repository_id, suite, name, head_oid, seen_by, author, status, conclusion, "
+    "started_us, "
+    "completed_us, updated_us) VALUES (1, 'r1', 'u1', 'parts', 'head', 'coop', 'coop', 'completed', "
+    "'success', 1, 1, "
+    "1)",
+    "INSERT INTO task_executions (id, agent, task_id, owner, kind, role, archetype, adapter, lease, state, "
+    "try, "
+    "result, created_us) VALUES ('e1', 'reviewer-1-aa', '" MINE
+    "', 'me', 'review', 'reviewer', 'reviewer', 'coop', "
+    "'l', 'done', 1, '" SCANS "', 1)",
+};
+
+static const struct {
+    const char *change; /* NULL: none */
+    const char *reasons;
+} unfit[] = {
+    {NULL, "[]"},
+    {"UPDATE tasks SET pull_number = NULL WHERE number = 1", "['there is no pull request']"},
+    {"DELETE FROM threads", "['there is no pull request']"},
+    /* the checks in a clean box */
+    {"DELETE FROM check_suites", "['no check passed in a clean box']"},
+    {"UPDATE check_suites SET state = 'running'", "['no check passed in a clean box']"},
+    {"UPDATE check_suites SET head_oid = 'older'", "['no check passed in a clean box']"},
+    {"UPDATE checks SET conclusion = 'failure'",
+     "['no check passed in a clean box','a check failed in a clean box']"},
+    {"UPDATE checks SET conclusion = 'skipped'", "['no check passed in a clean box']"},
+    {"UPDATE checks SET seen_by = 'claimed'", "['no check passed in a clean box']"},
+    /* scans */
+    {"UPDATE task_executions SET result = '{}'", "['nothing was scanned']"},
+    {"UPDATE task_executions SET state = 'failed'", "['nothing was scanned']"},
+    {"UPDATE task_executions SET try = 2", "['nothing was scanned']"},
+    {"UPDATE task_executions SET result = replace(result, ': 0', ': 1')", "['scan: lint: it found errors']"},
+    {"UPDATE task_executions SET result = replace(result, '\"exit_code\": 0', '\"exit_code\": 0, "
+     "\"skipped\": "
+     "\"there is none\"')",
+     "['scan: lint: there is none']"},
+    {"UPDATE task_executions SET report = '{\"verdict\": \"changes\"}'",
+     "[]"}, /* what it says is not what is seen */
+    /* the pull request */
+    {"UPDATE threads SET draft = 1", "['its pull request is not open and ready']"},
+    {"UPDATE threads SET state = 'closed'", "['its pull request is not open and ready']"},
+    {"UPDATE threads SET state = 'closed', merged = 1, merge_oid = 'm'", "[]"},
+    {"UPDATE repository_refs SET oid = 'moved'", "['nobody has seen that its pull request can be merged']"},
+    {"DELETE FROM repository_refs", "['nobody has seen that its pull request can be merged']"},
+};
+
+static void
+test_fit(void)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(unfit); i++) {
+        g_autoptr(World) w = world_new();
+        RowAnswer answer = {0};
+
+        g_test_message("%s", unfit[i].change != NULL ? unfit[i].change : "");
+        for (size_t k = 0; k < G_N_ELEMENTS(fit); k++)
+            sql(w, fit[k]);
+        if (unfit[i].change != NULL)
+            sql(w, unfit[i].change);
+        task_report(w->team, &(TaskRef){.id = "1"}, on_row_answer, &answer);
+        g_autoptr(Json) task = row_answer_wait(&answer);
+        const Json *report_of = json_object_get(task, "report"),
+                   *reasons = json_object_get(report_of, "reasons");
+        g_autofree char *text = g_strdelimit(json_encode(reasons), "\"", '\'');
+
+        g_assert_cmpstr(text, ==, unfit[i].reasons);
+        g_assert_true(row_is(report_of, "production_ready") == (json_array_size(reasons) == 0));
+    }
+}
+
+/* Where the target has moved, what was seen of both tips counts. */
+static void
+test_fit_compared(void)
+{
+    static const struct {
+        const char *change;
+        bool fit;
+    } cases[] = {
+        {"UPDATE threads SET compared_head = 'head', compared_base = 'moved'", true},
+        {"UPDATE threads SET compared_head = 'older', compared_base = 'moved'", false},
+        {"UPDATE threads SET compared_head = 'head', compared_base = 'base'", false},
+        {"UPDATE threads SET compared_head = 'head', compared_base = 'moved', conflicts = 1", false},
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(World) w = world_new();
+        RowAnswer answer = {0};
+
+        for (size_t k = 0; k < G_N_ELEMENTS(fit); k++)
+            sql(w, fit[k]);
+        sql(w, "UPDATE repository_refs SET oid = 'moved'");
+        sql(w, cases[i].change);
+        task_report(w->team, &(TaskRef){.id = "1"}, on_row_answer, &answer);
+        g_autoptr(Json) task = row_answer_wait(&answer);
+
+        g_assert_true(row_is(json_object_get(task, "report"), "production_ready") == cases[i].fit);
+    }
+}
+
 /* Somebody else has counted, as after a restore: it is read anew, and nothing is counted twice. */
 static void
 test_moved_place(void)
@@ -357,6 +480,8 @@ main(int argc, char **argv)
     g_test_add_func("/report/utilisation", test_utilisation);
     g_test_add_func("/report/sums", test_sums);
     g_test_add_func("/report/old", test_old);
+    g_test_add_func("/report/fit", test_fit);
+    g_test_add_func("/report/fit-compared", test_fit_compared);
     g_test_add_func("/report/moved-place", test_moved_place);
     return g_test_run();
 }
