@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "forge/diff.h"
+#include "forge/markdown.h"
 #include "forge/review.h"
 #include "team/flow-private.h"
 
@@ -54,6 +55,19 @@ words_of(const Json *finding)
     return flow_cut(whole, BODY_MAX);
 }
 
+/* It stands between backticks, on one line. */
+static char *
+dup_name(const char *path)
+{
+    char *name = g_strdup(path);
+
+    for (char *p = name; *p != '\0'; p++) {
+        if (*p == '`' || g_ascii_iscntrl(*p))
+            *p = '?';
+    }
+    return name;
+}
+
 static void
 add(Json *lines, const Json *finding, const GPtrArray *files, GString *rest)
 {
@@ -63,15 +77,20 @@ add(Json *lines, const Json *finding, const GPtrArray *files, GString *rest)
 
     if (words[0] == '\0')
         return;
-    if (json_array_size(lines) < REVIEW_LINES_MAX && is_shown(files, path, line))
+    if (json_array_size(lines) < REVIEW_LINES_MAX && is_shown(files, path, line)) {
+        g_autofree char *tame = markdown_tame(words);
+
         json_array_append_new(
-            lines, json_pack("{s:s, s:I, s:s}", "path", path, "line", (json_int_t)line, "body", words));
-    else if (rest->len + strlen(words) + REVIEW_PATH_MAX > REST_MAX)
+            lines, json_pack("{s:s, s:I, s:s}", "path", path, "line", (json_int_t)line, "body", tame));
+    } else if (rest->len + strlen(words) + REVIEW_PATH_MAX > REST_MAX) {
         return;
-    else if (path != NULL)
-        g_string_append_printf(rest, "\n- `%s`, line %" G_GINT64_FORMAT ": %s", path, line, words);
-    else
+    } else if (path != NULL) {
+        g_autofree char *name = dup_name(path);
+
+        g_string_append_printf(rest, "\n- `%s`, line %" G_GINT64_FORMAT ": %s", name, line, words);
+    } else {
         g_string_append_printf(rest, "\n- %s", words);
+    }
 }
 
 Json *

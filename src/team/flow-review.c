@@ -5,8 +5,11 @@
 #include "base/failpoint.h"
 #include "forge/compare.h"
 #include "forge/diff.h"
+#include "forge/markdown.h"
 #include "forge/review.h"
 #include "team/flow-private.h"
+
+enum { SAID_MAX = 40 * 1024 }; /* bytes of its words and findings; THREAD_BODY_MAX is for what Coop saw too */
 
 typedef struct Review {
     FlowTask *t;
@@ -84,15 +87,17 @@ create(Review *r)
     const char *summary = row_text(report, "summary");
     g_autofree char *mark = mark_of(r->agent), *seen = flow_feedback(r->agent);
     g_autofree char *actor = g_strdup_printf("agent:%s", row_text(r->agent, "member_id"));
-    g_autoptr(GString) body = g_string_new(summary != NULL ? summary : "Looked at.");
+    g_autoptr(GString) words = g_string_new(summary != NULL ? summary : "Looked at.");
     const GPtrArray *files = r->diff != NULL ? r->diff->files : NULL;
-    g_autoptr(Json) lines = flow_lines(json_object_get(report, "findings"), files, body);
+    g_autoptr(Json) lines = flow_lines(json_object_get(report, "findings"), files, words);
 
-    /* What is hidden is ours alone, and an agent's words must not hide what comes behind them. */
-    g_string_replace(body, "<!--", "&lt;!--", 0);
-    flow_lines_scanned(lines, json_object_get(r->t->rows, "agents"), r->agent, files, body);
-    if (seen != NULL)
-        g_string_append_printf(body, "\n\n%s", seen);
+    flow_lines_scanned(lines, json_object_get(r->t->rows, "agents"), r->agent, files, words);
+    g_autofree char *tame = markdown_tame(words->str), *said = flow_cut(tame, SAID_MAX);
+    g_autofree char *block = seen != NULL ? markdown_fence(seen) : NULL;
+    g_autoptr(GString) body = g_string_new(said);
+
+    if (block != NULL)
+        g_string_append_printf(body, "\n\nCoop saw:\n\n%s", block);
     g_string_append_printf(body, "\n\n%s", mark);
     review_create(r->t->flow->team->spec.forge, r->repo,
                   &(ReviewSpec){.actor = actor,

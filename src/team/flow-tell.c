@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "forge/comment.h"
+#include "forge/markdown.h"
 #include "team/flow-private.h"
 
 static const char *
@@ -19,13 +20,14 @@ text_of(const Json *rows)
 {
     const Json *task = json_object_get(rows, "task"), *steps = json_object_get(rows, "steps");
     const char *problem = row_text(task, "problem");
+    g_autofree char *line = problem != NULL ? g_strdelimit(g_strdup(problem), "\r\n", ' ') : NULL;
     GString *out = g_string_new(NULL);
     size_t i;
     const Json *step;
 
     g_string_append_printf(out, "**%s**", row_text(task, "state"));
-    if (problem != NULL)
-        g_string_append_printf(out, ": %s", problem);
+    if (line != NULL)
+        g_string_append_printf(out, ": %s", line);
     g_string_append(out, "\n\n");
     json_array_foreach(steps, i, step)
     {
@@ -43,7 +45,8 @@ comment(FlowTask *t, const char *text)
 {
     gint64 number = row_int(flow_row(t), "pull_number");
     Repo *repo = number > 0 ? flow_repo(t, NULL) : NULL;
-    const CommentSpec spec = {.actor = "coop", .number = number, .body = text, .marker = "coop-progress"};
+    g_autofree char *tame = markdown_tame(text);
+    const CommentSpec spec = {.actor = "coop", .number = number, .body = tame, .marker = "coop-progress"};
 
     if (repo != NULL)
         comment_put(t->flow->team->spec.forge, repo, &spec, NULL, NULL);

@@ -90,6 +90,26 @@ test_no_verdict(void)
     expect(world, "SELECT kind FROM steps ORDER BY n DESC LIMIT 1", "fix");
 }
 
+/* Nobody is called, nothing is hidden, and no other review's mark is in it. */
+static void
+test_words_in_reviews(void)
+{
+    g_autoptr(TeamWorld) world = team_world_new(NULL);
+    g_autofree char *id = team_world_task(world, one_step, NULL);
+
+    code(world, "work", "m.js", "ok\n", 1);
+    look(world, "test",
+         "[{\"path\": \"m.js\", \"line\": 1, \"body\": \"@all ![x](http://x/y)\"}, {\"path\": \"a`b\", "
+         "\"body\": \"@all <!-- coop: x -->\"}]");
+    look(world, "review", "[]");
+    team_world_until(world, STATE, "landing");
+    expect(world, "SELECT COUNT(*) FROM reviews WHERE body LIKE '%@all%' OR body LIKE '%<!-- coop: x%'", "0");
+    expect(world, "SELECT COUNT(*) FROM reviews WHERE body LIKE '%`a?b`, line 0: @%all &lt;!-- coop: x%'",
+           "1");
+    expect(world, "SELECT COUNT(*) FROM review_comments WHERE body LIKE '%@all%' OR body LIKE '%![x]%'", "0");
+    expect(world, "SELECT COUNT(*) FROM review_comments", "1");
+}
+
 /* A hundred findings of some kilobytes each are more than a review can hold. */
 static void
 test_long_review(void)
@@ -313,6 +333,7 @@ main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/team/trouble/nobody-reviews", test_nobody_reviews);
     g_test_add_func("/team/trouble/no-verdict", test_no_verdict);
+    g_test_add_func("/team/trouble/words-in-reviews", test_words_in_reviews);
     g_test_add_func("/team/trouble/long-review", test_long_review);
     g_test_add_func("/team/trouble/conflicts-end", test_conflicts_end);
     g_test_add_func("/team/trouble/clock-goes-back", test_clock_goes_back);
