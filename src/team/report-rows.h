@@ -11,7 +11,7 @@ typedef struct ReportRange {
 } ReportRange;
 
 enum {
-    REPORT_DAYS_MAX = 400,
+    REPORT_DAYS_MAX = 401,   /* a range of 400 days touches so many */
     REPORT_GROUPS_MAX = 200, /* models, roles */
 };
 
