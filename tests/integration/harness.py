@@ -31,13 +31,13 @@ LOG_LINE = re.compile(r't=\S+Z level=(debug|info|warn|error) mod=[\w-]+ msg="(?:
 
 
 def wait_until(check, what, seconds=WAIT_S):
-    """Asks again and again: for states that no file descriptor tells of."""
+    """Asks again and again: for states that no file descriptor tells of.  `what`: words, or who finds them."""
     end = time.monotonic() + seconds
     while True:
         result = check()
         if result:
             return result
-        assert time.monotonic() < end, f'{what}: not within {seconds} s'
+        assert time.monotonic() < end, f'{what() if callable(what) else what}: not within {seconds} s'
         select.select([], [], [], 0.02)
 
 
