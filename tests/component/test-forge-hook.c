@@ -527,6 +527,34 @@ test_reply(void)
                     ==, 0);
 }
 
+/* What was said first is read first, also where it has to be said again. */
+static void
+test_replies_in_order(void)
+{
+    static const ScriptStep busy[] = {{SCRIPT_REQUEST}, {SCRIPT_SEND, ANSWER("503 Busy")}, {SCRIPT_CLOSE}};
+    static const ScriptStep *const scripts[] = {busy, ok_forever};
+    g_autoptr(HookWorld) w = world_new(true);
+    g_autoptr(Script) script = script_serve(scripts, G_N_ELEMENTS(scripts), NULL);
+    Db *db = w->rows->bench->db;
+
+    begin_reply(w, script);
+    tell(w, "task.planned");
+    while (store_read_int(db, "SELECT COUNT(*) FROM deliveries WHERE tries = 1") == 0)
+        g_main_context_iteration(NULL, FALSE);
+    tell(w, "task.completed");
+    while (count_deliveries(w) < 2)
+        g_main_context_iteration(NULL, FALSE);
+    settle_jobs(w);
+    g_assert_cmpint(store_read_int(db, "SELECT COUNT(*) FROM deliveries WHERE state = 'waiting'"), ==, 2);
+    row_world_sql(w->rows, "UPDATE deliveries SET next_us = 0");
+    hooks_send(w->hooks);
+    wait_replies(w, 2);
+    g_assert_cmpint(
+        store_read_int(db, "SELECT COUNT(*) FROM deliveries a JOIN deliveries b ON a.ended_us < b.ended_us "
+                           "WHERE a.event = 'task.planned'"),
+        ==, 1);
+}
+
 /* After half an hour nobody takes them: none is made, none is tried again, and the address goes with the
  * next. */
 static void
@@ -681,6 +709,7 @@ main(int argc, char **argv)
     g_test_add_func("/forge/hook/secret-is-sealed", test_secret_is_sealed);
     g_test_add_func("/forge/hook/squad", test_squad);
     g_test_add_func("/forge/hook/reply", test_reply);
+    g_test_add_func("/forge/hook/replies-in-order", test_replies_in_order);
     g_test_add_func("/forge/hook/reply-is-too-late", test_reply_is_too_late);
     g_test_add_func("/forge/hook/place-moves", test_place_moves);
     g_test_add_data_func("/forge/hook/killed", argv[0], test_killed);
