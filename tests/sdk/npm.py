@@ -29,10 +29,10 @@ def install(source, cache):
     return cache
 
 
-def run(cache, script, *args):
-    """`script` with node, beside node_modules: that is where node looks for what a module imports."""
+def run(cache, script, *args, **more):
+    """`script` with node, beside node_modules: that is where node looks for what a module imports.  `more` is for its environment."""
     copy = cache / script.name
     shutil.copy(script, copy)
     env = {key: value for key, value in os.environ.items() if not key.lower().endswith('_proxy')}
     return subprocess.run(['node', str(copy), *args], text=True, capture_output=True, timeout=WAIT_S, check=False,
-                          env=env)
+                          env={**env, **more})
