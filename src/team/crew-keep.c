@@ -22,6 +22,7 @@ enum {
     FOLDER_MODE = 0700,
     FILE_MODE = 0600,
     PIECE = 64 * 1024,
+    PIECES_AT_ONCE = 16, /* then others have their turn: a box may write as fast as we read */
     SWEEP_MS = 10 * 60 * 1000,
     SWEEP_MAX = 500, /* rows at once */
 };
@@ -29,6 +30,7 @@ enum {
 /* ---- an archive ---- */
 
 struct Archive {
+    LoopTimer more; /* first: the loop hands back its address; armed: others have their turn */
     Crew *crew;
     Box *box;
     char *path, *full, *part; /* `path` is below the home; `part` is what it is until it is whole */
@@ -45,6 +47,7 @@ archive_finish(Archive *a, const GError *error)
 {
     if (error != NULL && a->error == NULL)
         a->error = g_error_copy(error);
+    loop_timer_cancel(a->crew->loop, &a->more);
     if (a->fd >= 0)
         close(a->fd);
     if (a->error == NULL && rename(a->part, a->full) < 0)
@@ -66,20 +69,33 @@ on_ready(BoxRead *read, void *ctx)
 {
     Archive *a = ctx;
     guint8 piece[PIECE];
-    gssize n;
+    gssize n = 1;
 
-    while (a->error == NULL && (n = box_read_bytes(read, piece, sizeof piece)) > 0) {
+    for (guint i = 0; i < PIECES_AT_ONCE && a->error == NULL; i++) {
+        n = box_read_bytes(read, piece, sizeof piece);
+        if (n <= 0)
+            break;
         a->bytes += (guint64)n;
         if (a->bytes > CREW_KEEP_MAX)
             err_set(&a->error, ERR_LIMIT, "the files are more than %d MiB", CREW_KEEP_MAX >> 20);
         else if (!io_write_all(a->fd, piece, (size_t)n))
             err_errno(&a->error, "write what is kept of a box");
     }
+    if (a->error == NULL && n > 0)
+        loop_timer_set(a->crew->loop, &a->more, 0);
     if (a->error == NULL)
         return;
     /* A hole may be as long as its maker likes: nobody waits for its end. */
     box_read_cancel(read);
     archive_finish(a, NULL);
+}
+
+static void
+on_more(LoopTimer *timer)
+{
+    Archive *a = (Archive *)timer;
+
+    on_ready(a->read, a);
 }
 
 static void
@@ -107,7 +123,12 @@ archive_start(Crew *crew, Box *box, const char *id, const char *path, ArchiveFun
     Archive *a = g_new0(Archive, 1);
     g_autoptr(GError) error = NULL;
 
-    *a = (Archive){.crew = crew_ref(crew), .box = box_ref(box), .fd = -1, .done = done, .data = data};
+    *a = (Archive){.more.expired = on_more,
+                   .crew = crew_ref(crew),
+                   .box = box_ref(box),
+                   .fd = -1,
+                   .done = done,
+                   .data = data};
     a->path = g_strdup_printf("kept/%s.tar", id);
     a->full = g_build_filename(crew->team->spec.home, a->path, NULL);
     a->part = g_strconcat(a->full, ".part", NULL);
