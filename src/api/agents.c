@@ -4,7 +4,6 @@
 #include "api/routes.h"
 #include "api/team-call.h"
 #include "base/err.h"
-#include "http/url.h"
 #include "team/crew.h"
 
 enum { WORD_MAX = 200, REPOSITORY_MAX = 210, REQUIREMENTS_MAX = 50 };
@@ -69,25 +68,15 @@ post_agent(ApiCall *call)
 static void
 list_agents(ApiCall *call)
 {
-    static const char *const names[] = {"task", "page", "per_page", NULL};
-    const char *query = http_request_query(call->request);
     g_autofree char *task = NULL;
-    CallPage page;
-    g_autoptr(GError) error = NULL;
+    ForgePage page;
 
-    if (call_team(call) == NULL)
+    if (!call_read_task_page(call, &task, &page))
         return;
-    if (!url_query_only(query, names, &error) || !url_query_get(query, "task", &task, &error) ||
-        !call_read_page(call, &page, &error)) {
-        call_respond_error(call, error);
-        return;
-    }
     http_request_ref(call->request);
     agent_list(call_team(call),
-               &(AgentFilter){.owner = caller_owner(&call->caller),
-                              .task = task,
-                              .page = {(guint)page.page, (guint)page.per_page}},
-               call_on_rows, call);
+               &(AgentFilter){.owner = caller_owner(&call->caller), .task = task, .page = page}, call_on_rows,
+               call);
 }
 
 static void

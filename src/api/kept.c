@@ -9,7 +9,6 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "http/file.h"
-#include "http/url.h"
 
 /* Files take room; a box that is paused takes what a box costs. */
 static void
@@ -45,25 +44,14 @@ on_list(Json *value, const GError *error, void *data)
 static void
 list_kept(ApiCall *call)
 {
-    static const char *const names[] = {"task", "page", "per_page", NULL};
-    const char *query = http_request_query(call->request);
     g_autofree char *task = NULL;
-    CallPage page;
-    g_autoptr(GError) error = NULL;
+    ForgePage page;
 
-    if (call_team(call) == NULL)
+    if (!call_read_task_page(call, &task, &page))
         return;
-    if (!url_query_only(query, names, &error) || !url_query_get(query, "task", &task, &error) ||
-        !call_read_page(call, &page, &error)) {
-        call_respond_error(call, error);
-        return;
-    }
     http_request_ref(call->request);
     kept_list(call_team(call),
-              &(KeptFilter){.owner = caller_owner(&call->caller),
-                            .task = task,
-                            .page = {(guint)page.page, (guint)page.per_page}},
-              on_list, call);
+              &(KeptFilter){.owner = caller_owner(&call->caller), .task = task, .page = page}, on_list, call);
 }
 
 static void

@@ -122,3 +122,22 @@ call_read_page(ApiCall *call, CallPage *ret_page, GError **error)
     return url_query_get_int(query, "page", 1, PAGES_MAX, &ret_page->page, error) &&
            url_query_get_int(query, "per_page", 1, THREAD_PAGE_MAX, &ret_page->per_page, error);
 }
+
+bool
+call_read_task_page(ApiCall *call, char **ret_task, ForgePage *ret_page)
+{
+    static const char *const names[] = {"task", "page", "per_page", NULL};
+    const char *query = http_request_query(call->request);
+    CallPage page;
+    g_autoptr(GError) error = NULL;
+
+    if (call_team(call) == NULL)
+        return false;
+    if (!url_query_only(query, names, &error) || !url_query_get(query, "task", ret_task, &error) ||
+        !call_read_page(call, &page, &error)) {
+        call_respond_error(call, error);
+        return false;
+    }
+    *ret_page = (ForgePage){(guint)page.page, (guint)page.per_page};
+    return true;
+}

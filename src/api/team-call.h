@@ -25,3 +25,5 @@ typedef struct CallPage {
     gint64 page, per_page;
 } CallPage;
 bool call_read_page(ApiCall *call, CallPage *ret_page, GError **error);
+/* Of lists that may be those of one task: `*ret_task` NULL: of all.  False: answered. */
+bool call_read_task_page(ApiCall *call, char **ret_task, ForgePage *ret_page);
