@@ -116,6 +116,16 @@ insert(RowJob *job, const FlowAgent *agent, const Json *member, const char *brie
         error);
 }
 
+void
+flow_look_names(const Json *rows, const char *archetype, char **ret_lease, char **ret_branch)
+{
+    const Json *task = json_object_get(rows, "task");
+    size_t n = json_array_size(json_object_get(rows, "agents"));
+
+    *ret_lease = g_strdup_printf("task-%" G_GINT64_FORMAT ":%s-%zu", row_int(task, "number"), archetype, n);
+    *ret_branch = g_strdup_printf("%s--%s-look-%zu", row_text(task, "branch"), archetype, n);
+}
+
 bool
 flow_agent_insert(RowJob *job, const FlowAgent *agent, GError **error)
 {

@@ -35,14 +35,12 @@ insert_check(RowJob *job, const Json *rows, GError **error)
 {
     const Json *task = json_object_get(rows, "task");
     g_autofree char *tip = flow_tip(job, task, row_text(task, "branch"), error);
-    size_t n = json_array_size(json_object_get(rows, "agents"));
-    g_autofree char *lease = g_strdup_printf("task-%" G_GINT64_FORMAT "-checker-%zu", row_int(task, "number"),
-                                             n);
-    g_autofree char *branch = g_strdup_printf("%s--checker-%zu", row_text(task, "branch"), n);
+    g_autofree char *lease = NULL, *branch = NULL;
     g_autoptr(Json) checker = checker_of(rows);
 
     if (tip == NULL)
         return false;
+    flow_look_names(rows, "checker", &lease, &branch);
     const FlowAgent agent = {.rows = rows,
                              .kind = "check",
                              .archetype = "checker",

@@ -213,6 +213,8 @@ typedef struct FlowAgent {
     gint64 try;
     Json *brief; /* taken */
 } FlowAgent;
+/* Of somebody who looks at the whole: a box and a branch that no step has, whatever a plan calls it. */
+void flow_look_names(const Json *rows, const char *archetype, char **ret_lease, char **ret_branch);
 /* Inserts the row; ERR_NOT_FOUND: the squad has nobody for it. */
 bool flow_agent_insert(RowJob *job, const FlowAgent *agent, GError **error);
 char *flow_tip(RowJob *job, const Json *task, const char *branch, GError **error);

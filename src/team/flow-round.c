@@ -140,20 +140,18 @@ flow_all_checks(const Json *rows)
 static bool
 insert_looker(RowJob *job, const Json *rows, const struct Looker *looker, GError **error)
 {
-    const Json *task = json_object_get(rows, "task"), *agents = json_object_get(rows, "agents");
-    gint64 round = row_int(task, "round");
-    g_autofree char *tip = flow_tip(job, task, row_text(task, "branch"), error);
-    g_autofree char *lease = g_strdup_printf("task-%" G_GINT64_FORMAT "-%s-%zu", row_int(task, "number"),
-                                             looker->archetype, json_array_size(agents));
-    g_autofree char *branch = g_strdup_printf("%s--%s-%zu", row_text(task, "branch"), looker->archetype,
-                                              json_array_size(agents));
+    const Json *task = json_object_get(rows, "task");
+    g_autofree char *tip = flow_tip(job, task, row_text(task, "branch"), error), *lease = NULL,
+                    *branch = NULL;
+
+    flow_look_names(rows, looker->archetype, &lease, &branch);
     const FlowAgent agent = {.rows = rows,
                              .kind = looker->kind,
                              .archetype = looker->archetype,
                              .lease = lease,
                              .branch = branch,
                              .base = tip,
-                             .try = round,
+                             .try = row_int(task, "round"),
                              .brief = json_pack("{s:s, s:n, s:n, s:o}", "goal", looker->goal, "feedback",
                                                 "bundle", "checks", flow_all_checks(rows))};
 

@@ -73,6 +73,23 @@ test_nobody_reviews(void)
     g_assert_false(main_has(world, "m.js"));
 }
 
+/* Who reviews gets a clean box and the whole change, also where a plan uses such names itself. */
+static void
+test_names_of_plans(void)
+{
+    static const char plan[] = "{\"project\": \"p\", \"steps\": [{\"name\": \"reviewer-1\", \"role\": "
+                               "\"reviewer\"}]}";
+    g_autoptr(TeamWorld) world = team_world_new(NULL);
+    g_autofree char *id = team_world_task(world, plan, NULL);
+    g_autoptr(Json) step = team_world_agent(world, "work");
+
+    team_world_done(world, step, "m.js", "ok\n", 1);
+    g_autoptr(Json) review = team_world_agent(world, "review");
+
+    g_assert_cmpstr(row_text(review, "lease"), !=, row_text(step, "lease"));
+    g_assert_cmpstr(row_text(review, "git_branch"), !=, row_text(step, "git_branch"));
+}
+
 /* ---- what agents say ---- */
 
 /* An approval is said, or there is none. */
@@ -332,6 +349,7 @@ main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/team/trouble/nobody-reviews", test_nobody_reviews);
+    g_test_add_func("/team/trouble/names-of-plans", test_names_of_plans);
     g_test_add_func("/team/trouble/no-verdict", test_no_verdict);
     g_test_add_func("/team/trouble/words-in-reviews", test_words_in_reviews);
     g_test_add_func("/team/trouble/long-review", test_long_review);
