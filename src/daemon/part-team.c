@@ -65,6 +65,33 @@ make_purse(Server *s)
     return door != NULL ? (Purse){purse_bind, purse_is_bound, door_service_models(door)} : (Purse){0};
 }
 
+/* ---- what repositories may ask for ---- */
+
+/* One with rules of its own at the door lets out more, or other things, than the others do. */
+static bool
+names_template(const Json *list, const char *template)
+{
+    size_t i;
+    const Json *row;
+
+    json_array_foreach(list, i, row)
+    {
+        if (g_strcmp0(json_string_value(json_object_get(row, "scope")), "template") == 0 &&
+            g_strcmp0(json_string_value(json_object_get(row, "scope_id")), template) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool
+is_open_template(void *ctx, const char *template)
+{
+    g_autoptr(Json) shown = door_rules_show(ctx);
+
+    return !names_template(json_object_get(shown, "rules"), template) &&
+           !names_template(json_object_get(shown, "modes"), template);
+}
+
 static void
 make_team(Server *s)
 {
@@ -76,6 +103,7 @@ make_team(Server *s)
     g_autofree char *tools = agent != NULL ? g_path_get_dirname(agent) : NULL;
     g_autofree char *agents = g_build_filename(s->config->home, "agents", NULL);
     g_autofree char *roles = g_build_filename(s->config->home, "roles", NULL);
+    DoorService *door = s->boxes != NULL ? boxes_door(s->boxes) : NULL;
     g_autoptr(GError) error = NULL;
 
     s->team = team_new(&(TeamSpec){.loop = s->loop,
@@ -97,7 +125,9 @@ make_team(Server *s)
                                    .template_reviewer = t->template_reviewer,
                                    .template_tester = t->template_tester,
                                    .default_model = slash != NULL ? slash + 1 : t->model,
-                                   .limits = limits_of(t)},
+                                   .limits = limits_of(t),
+                                   .is_open_template = door != NULL ? is_open_template : NULL,
+                                   .template_ctx = door != NULL ? door_service_rules(door) : NULL},
                        &error);
     if (s->team == NULL)
         log_warn("daemon", "there are no squads", log_gerror(error));

@@ -117,6 +117,25 @@ detect(GitRepo *git, const char *tree, CheckPlan **ret_plan, GError **error)
     return true;
 }
 
+/* What is recognised, with what a coop.yaml without commands says. */
+static bool
+detect_under(GitRepo *git, const char *tree, CheckLook *look, GError **error)
+{
+    g_autoptr(CheckPlan) said = g_steal_pointer(&look->plan);
+
+    if (!detect(git, tree, &look->plan, error))
+        return false;
+    if (look->plan == NULL)
+        return true;
+    if (said->template != NULL) {
+        g_free(look->plan->template);
+        look->plan->template = g_steal_pointer(&said->template);
+        look->plan->template_is_guess = false;
+    }
+    look->plan->timeout_s = said->timeout_s;
+    return true;
+}
+
 /* coop.yaml of the tree, or what is recognised in it.  Neither plan nor problem: it has none. */
 static bool
 read_plan(GitRepo *git, const char *tree, CheckLook *look, GError **error)
@@ -143,7 +162,7 @@ read_plan(GitRepo *git, const char *tree, CheckLook *look, GError **error)
     look->plan = check_plan_parse(text != NULL ? text : "", len, &failed);
     if (look->plan == NULL)
         look->problem = g_strdup(failed->message);
-    return true;
+    return look->plan == NULL || look->plan->commands->len > 0 || detect_under(git, tree, look, error);
 }
 
 bool

@@ -55,6 +55,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(CheckPlan, check_plan_free)
 /* Takes nothing; `name` NULL: `run`. */
 PlanCommand *check_plan_add(CheckPlan *plan, bool is_setup, const char *name, const char *run);
 
+/* One without commands: the file has `team` alone, which is team/repo-file.h's, and perhaps a template and a
+ * time; commands are those that are recognised. */
 CheckPlan *check_plan_parse(const char *text, size_t len, GError **error);
 
 /* ---- where there is no such file ---- */

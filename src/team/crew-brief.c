@@ -71,7 +71,8 @@ limits_json(const Shift *s)
     guint context = role != NULL && role->context_tokens != 0 ? role->context_tokens : CONTEXT_TOKENS;
 
     return json_pack("{s:I, s:I, s:I, s:I}", "turns", (json_int_t)shift_turns(s), "seconds",
-                     (json_int_t)shift_seconds(s), "context_tokens", (json_int_t)context, "output_tokens",
+                     (json_int_t)shift_seconds(s), "context_tokens",
+                     (json_int_t)shift_at_most(s, "context_tokens", context), "output_tokens",
                      (json_int_t)OUTPUT_TOKENS);
 }
 
@@ -79,13 +80,25 @@ static Json *
 tools_json(const Shift *s)
 {
     const Role *role = shift_role(s);
-    Json *list;
+    Json *asked = json_object_get(shift_told(s, "role"), "tools"), *list = json_array(), *word;
+    size_t i;
 
-    if (role == NULL || role->tools == NULL)
+    if ((role == NULL || role->tools == NULL) && !json_is_array(asked)) {
+        json_decref(list);
         return json_null();
-    list = json_array();
-    for (char **tool = role->tools; *tool != NULL; tool++)
-        json_array_append_new(list, json_string(*tool));
+    }
+    if (!json_is_array(asked)) {
+        for (char **tool = role->tools; *tool != NULL; tool++)
+            json_array_append_new(list, json_string(*tool));
+        return list;
+    }
+    /* Those of the role, and no others. */
+    json_array_foreach(asked, i, word)
+    {
+        if (role == NULL || role->tools == NULL ||
+            g_strv_contains((const char *const *)role->tools, json_string_value(word)))
+            json_array_append(list, word);
+    }
     return list;
 }
 

@@ -100,8 +100,15 @@ shift_system(const Shift *s)
     const char *of_role = role != NULL && role->prompt != NULL ? role->prompt : "";
     const char *of_member = row_text(json_object_get(s->row, "member"), "system_prompt");
 
-    return of_member != NULL && of_member[0] != '\0' ? g_strconcat(of_role, "\n\n", of_member, NULL)
-                                                     : g_strdup(of_role);
+    const char *of_repo = row_text(shift_told(s, "role"), "prompt");
+    GString *text = g_string_new(of_role);
+
+    if (of_member != NULL && of_member[0] != '\0')
+        g_string_append_printf(text, "\n\n%s", of_member);
+    if (of_repo != NULL && of_repo[0] != '\0')
+        g_string_append_printf(text, "\n\nThe repository asks of its %s:\n\n%s",
+                               row_text(shift_told(s, "role"), "name"), of_repo);
+    return g_string_free(text, FALSE);
 }
 
 char *
@@ -142,7 +149,16 @@ bound(const Shift *s, const char *name, const char *in_policy, guint of_role, gu
 
     if (told <= 0)
         told = policy > 0 ? policy : of_role > 0 ? of_role : usual;
-    return (guint)MIN(told, (gint64)BOUND_MAX);
+    return shift_at_most(s, name, (guint)MIN(told, (gint64)BOUND_MAX));
+}
+
+/* A repository can ask for less, and not for more. */
+guint
+shift_at_most(const Shift *s, const char *name, guint most)
+{
+    gint64 of_repo = row_int(shift_told(s, "role"), name);
+
+    return of_repo > 0 ? (guint)MIN(of_repo, (gint64)most) : most;
 }
 
 guint

@@ -92,7 +92,9 @@ static bool
 insert(RowJob *job, const FlowAgent *agent, const Json *member, const char *brief, GError **error)
 {
     const Json *task = json_object_get(agent->rows, "task");
-    const char *matter = row_text(agent->step, "specialization");
+    const Json *asked = flow_file_role(task, agent->step, member);
+    const char *matter = row_text(agent->step, "specialization"), *template = row_text(member, "template");
+    const Json *brain = row_text(asked, "llm_model") != NULL ? asked : member;
     g_autofree char *name = name_of(agent);
     char id[ID_UUID_LEN + 1];
 
@@ -108,8 +110,9 @@ insert(RowJob *job, const FlowAgent *agent, const Json *member, const char *brie
                 db_text(row_text(member, "id")), db_text(row_text(task, "owner")), db_text(agent->kind),
                 db_text(row_text(member, "role")), db_text(row_text(member, "archetype")),
                 db_text(matter != NULL ? matter : row_text(member, "specialization")),
-                db_text(row_text(member, "adapter")), db_text(row_text(member, "template")),
-                db_text(row_text(member, "llm_provider")), db_text(row_text(member, "llm_model")),
+                db_text(row_text(member, "adapter")),
+                db_text(template != NULL ? template : row_text(asked, "template")),
+                db_text(row_text(brain, "llm_provider")), db_text(row_text(brain, "llm_model")),
                 db_text(agent->lease), db_int(agent->try), db_text(brief), db_text(agent->branch),
                 db_text(agent->base), db_text(row_text(task, "pull_url")),
                 db_int(created_us(job, agent->rows))),
@@ -130,11 +133,16 @@ bool
 flow_agent_insert(RowJob *job, const FlowAgent *agent, GError **error)
 {
     g_autoptr(Json) taken = agent->brief;
-    g_autofree char *brief = json_encode(taken);
     const Json *member = agent->member != NULL ? agent->member : choose_member(agent);
 
     if (member == NULL)
         return err_set(error, ERR_NOT_FOUND, "the squad has no %s", agent->archetype);
+    const Json *asked = flow_file_role(json_object_get(agent->rows, "task"), agent->step, member);
+
+    if (asked != NULL)
+        json_object_set(taken, "role", (Json *)(guintptr)asked);
+    g_autofree char *brief = json_encode(taken);
+
     if (!insert(job, agent, member, brief, error))
         return false;
     return agent->step == NULL ||

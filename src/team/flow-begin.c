@@ -30,7 +30,9 @@ archetype_of(const Json *rows, const Json *step, const char *usual)
         if (flow_is(member, "role", role))
             return row_text(member, "archetype");
     }
-    return usual;
+    const char *of_file = flow_file_archetype(json_object_get(rows, "task"), role);
+
+    return of_file != NULL ? of_file : usual;
 }
 
 /* ---- what is said ---- */

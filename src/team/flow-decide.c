@@ -55,6 +55,8 @@ decide_planning(const FlowView *v, const Json *task)
 {
     const Json *plan = json_object_get(v->rows, "plan");
 
+    if (row_text(task, "repository_id") != NULL && !json_is_object(json_object_get(task, "file")))
+        return (FlowChoice){.what = FLOW_READ};
     if (json_is_null(plan))
         return (FlowChoice){.what = g_strcmp0(flow_policy_text(task, "planner"), "person") == 0 ? FLOW_AWAIT
                                                                                                 : FLOW_MAKE};

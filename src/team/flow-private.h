@@ -85,6 +85,7 @@ bool flow_is(const Json *row, const char *name, const char *value);
 typedef enum FlowDo {
     FLOW_REST,    /* nothing, until somebody wakes it or `wake_us` */
     FLOW_BIND,    /* to its budget */
+    FLOW_READ,    /* what the repository asks of the team */
     FLOW_ADMIT,   /* queued */
     FLOW_MAKE,    /* a plan */
     FLOW_AWAIT,   /* a person's plan or approval */
@@ -168,6 +169,13 @@ bool flow_over(RowJob *job, const Json *task, const Json *agent, bool own, bool 
 extern const char *const flow_counts[FLOW_COUNTS]; /* of a budget: what is no money */
 /* A plan cannot be made for a budget. */
 void flow_plan_over(FlowTask *t, const char *message);
+
+/* ---- flow-file.c ---- */
+
+/* What the repository says of who does `step` (NULL: none) as `member`: repo-file.h; NULL: nothing. */
+const Json *flow_file_role(const Json *task, const Json *step, const Json *member);
+/* Of a role that the repository has; NULL: it has none of that name. */
+const char *flow_file_archetype(const Json *task, const char *role);
 
 /* ---- flow-move.c: pieces of transactions ---- */
 
@@ -291,6 +299,7 @@ void flow_branches_remove(FlowTask *t, void (*then)(FlowTask *t));
 /* ---- what is done ---- */
 
 typedef void (*FlowAct)(FlowTask *t, const FlowChoice *choice);
+void flow_do_read(FlowTask *t, const FlowChoice *choice);
 void flow_do_bind(FlowTask *t, const FlowChoice *choice);
 void flow_do_make(FlowTask *t, const FlowChoice *choice);
 void flow_do_await(FlowTask *t, const FlowChoice *choice);

@@ -15,7 +15,7 @@ static const RowColumn task_columns[] = {
     {"blocked_from", ROW_TEXT}, {"problem", ROW_TEXT},   {"rung", ROW_TEXT},      {"round", ROW_INT},
     {"tries", ROW_INT},         {"wake_us", ROW_INT},    {"ending", ROW_JSON},    {"merge_id", ROW_INT},
     {"report", ROW_JSON},       {"created_us", ROW_INT}, {"started_us", ROW_INT}, {"ended_us", ROW_INT},
-    {"updated_us", ROW_INT},
+    {"updated_us", ROW_INT},    {"file", ROW_JSON},
 };
 static const RowTable task_table = {"task", "tasks", task_columns, G_N_ELEMENTS(task_columns)};
 

@@ -18,7 +18,7 @@ static const FlowAct acts[FLOW_DO_MAX] = {
     [FLOW_REVIEW] = flow_do_review,   [FLOW_VERDICT] = flow_do_verdict, [FLOW_QUEUE] = flow_do_queue,
     [FLOW_LAND] = flow_do_land,       [FLOW_FINISH] = flow_do_finish,   [FLOW_RELEASE] = flow_do_release,
     [FLOW_STOP] = flow_do_stop,       [FLOW_BIND] = flow_do_bind,       [FLOW_CHECK] = flow_do_check,
-    [FLOW_CHECKED] = flow_do_checked,
+    [FLOW_CHECKED] = flow_do_checked, [FLOW_READ] = flow_do_read,
 };
 
 /* ---- tasks ---- */

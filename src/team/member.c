@@ -151,6 +151,20 @@ set_archetype(Team *team, Json *fields)
         json_object_set_new(fields, "adapter", json_string(known->adapter));
 }
 
+/* The role's, where the member names neither provider nor model. */
+static void
+set_brain(Team *team, Json *fields)
+{
+    const Role *role = team_role(team, row_text(fields, "role"), NULL);
+    const char *brain = role != NULL ? role->brain : NULL, *slash = brain != NULL ? strchr(brain, '/') : NULL;
+
+    if (slash == NULL || json_object_get(fields, "llm_provider") != NULL ||
+        json_object_get(fields, "llm_model") != NULL)
+        return;
+    json_object_set_new(fields, "llm_provider", json_stringn(brain, (size_t)(slash - brain)));
+    json_object_set_new(fields, "llm_model", json_string(slash + 1));
+}
+
 Json *
 member_prepare(Team *team, Json *given, MemberUse use, GError **error)
 {
@@ -171,6 +185,8 @@ member_prepare(Team *team, Json *given, MemberUse use, GError **error)
     }
     if (row_text(fields, "role") != NULL)
         set_archetype(team, fields);
+    if (use == MEMBER_NEW)
+        set_brain(team, fields);
     if (use == MEMBER_NEW && json_object_get(fields, "llm_provider") == NULL)
         json_object_set_new(fields, "llm_provider", json_string(member_provider(team)));
     if (use == MEMBER_NEW && json_object_get(fields, "llm_model") == NULL)

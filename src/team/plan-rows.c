@@ -95,6 +95,18 @@ count_cost(RowJob *job, const char *task_id, gint64 *ret_microusd, GError **erro
                        DB_ARGS(db_text(task_id)), ret_microusd, error);
 }
 
+/* Those that the repository brings (repo-file.h); NULL: they cannot be read. */
+static Json *
+repo_roles(RowJob *job, const char *task_id, GError **error)
+{
+    static const RowColumn columns[] = {{"file", ROW_JSON}};
+    static const RowTable table = {"task", "tasks", columns, G_N_ELEMENTS(columns)};
+    g_autoptr(Json) row = row_get(job, &table, "id = ?", DB_ARGS(db_text(task_id)), error);
+    Json *roles = json_object_get(json_object_get(row, "file"), "roles");
+
+    return row == NULL ? NULL : roles != NULL ? json_incref(roles) : json_array();
+}
+
 static Json *
 read_all(RowJob *job, const PlanBegin *spec, Json *task, Json *members, GError **error)
 {
@@ -105,11 +117,14 @@ read_all(RowJob *job, const PlanBegin *spec, Json *task, Json *members, GError *
     if (!plan_newest(job, task_id, &plan, error) || !count_cost(job, task_id, &microusd, error))
         return NULL;
     voices = plan_voices(job, plan != NULL ? row_text(plan, "id") : "", error);
-    if (voices == NULL)
+    Json *roles = voices != NULL ? repo_roles(job, task_id, error) : NULL;
+
+    if (roles == NULL)
         return NULL;
-    return json_pack("{s:O, s:O, s:o, s:o, s:O, s:I}", "task", task, "members", members, "brain",
-                     find_brain(members, spec), "plan", plan != NULL ? json_incref(plan) : json_null(),
-                     "voices", voices, "microusd", (json_int_t)microusd);
+    return json_pack("{s:O, s:O, s:o, s:o, s:o, s:O, s:I}", "task", task, "members", members, "roles", roles,
+                     "brain", find_brain(members, spec), "plan",
+                     plan != NULL ? json_incref(plan) : json_null(), "voices", voices, "microusd",
+                     (json_int_t)microusd);
 }
 
 static Json *

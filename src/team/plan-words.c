@@ -73,6 +73,22 @@ put_squad(GString *out, const Json *members)
 }
 
 static void
+put_roles(GString *out, const Json *roles)
+{
+    if (json_array_size(roles) == 0)
+        return;
+    g_string_append(out, "## Roles of the repository, which steps can name\n\n");
+    for (size_t i = 0; i < json_array_size(roles); i++) {
+        const Json *role = json_array_get(roles, i);
+        const char *special = row_text(role, "specialization");
+
+        g_string_append_printf(out, "- %s: %s%s%s\n", row_text(role, "name"), row_text(role, "archetype"),
+                               special != NULL ? ", " : "", special != NULL ? special : "");
+    }
+    g_string_append_c(out, '\n');
+}
+
+static void
 put_task(GString *out, const PlanWords *words)
 {
     const Json *task = json_object_get(words->rows, "task");
@@ -83,6 +99,7 @@ put_task(GString *out, const PlanWords *words)
     else
         g_string_append(out, "There is no repository: the work begins in an empty folder.\n\n");
     put_squad(out, json_object_get(words->rows, "members"));
+    put_roles(out, json_object_get(words->rows, "roles"));
 }
 
 static void

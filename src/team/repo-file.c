@@ -7,10 +7,89 @@
 #include "forge/check-plan.h"
 #include "forge/contents.h"
 #include "forge/repo.h"
+#include "team/role-private.h"
 #include "team/squad-private.h"
 #include "json/yaml.h"
 
 enum { DEPTH_MAX = 6, VALUES_MAX = 2000 };
+
+/* ---- roles ---- */
+
+static bool
+refuse(const YamlNode *node, const char *why, GError **error)
+{
+    return err_set(error, ERR_INVALID, "%s, line %u: %s", plan_file_name, node->place.line, why);
+}
+
+static void
+set_text(Json *object, const char *name, const char *text)
+{
+    if (text != NULL)
+        json_object_set_new(object, name, json_string(text));
+}
+
+static Json *
+role_json(const Role *role)
+{
+    const char *slash = role->brain != NULL ? strchr(role->brain, '/') : NULL;
+    Json *json = json_pack("{s:s, s:s, s:s, s:I, s:I, s:I}", "name", role->name, "archetype", role->archetype,
+                           "prompt", role->prompt, "turns", (json_int_t)role->turns, "seconds",
+                           (json_int_t)role->seconds, "context_tokens", (json_int_t)role->context_tokens);
+
+    set_text(json, "specialization", role->specialization);
+    set_text(json, "template", role->template);
+    if (slash != NULL) {
+        json_object_set_new(json, "llm_provider", json_stringn(role->brain, (size_t)(slash - role->brain)));
+        set_text(json, "llm_model", slash + 1);
+    }
+    if (role->tools != NULL)
+        json_object_set_new(json, "tools", json_array());
+    for (char **tool = role->tools; tool != NULL && *tool != NULL; tool++)
+        json_array_append_new(json_object_get(json, "tools"), json_string(*tool));
+    return json;
+}
+
+/* A name of ours says what it is. */
+static void
+preset_archetype(const YamlNode *node, Role *role)
+{
+    static const char *const ours[] = {"coder", "reviewer", "tester", NULL};
+    const YamlNode *name = node->kind == YAML_MAP ? yaml_member(node, "name") : NULL;
+
+    if (name != NULL && name->kind == YAML_TEXT && g_strv_contains(ours, name->text))
+        role->archetype = g_strdup(name->text);
+}
+
+static bool
+read_role(const YamlNode *node, Json *roles, GError **error)
+{
+    g_autoptr(RoleFile) file = role_file_new();
+
+    preset_archetype(node, file->role);
+    if (!role_node_read(node, plan_file_name, file, error))
+        return false;
+    if (yaml_member(node, "adapter") != NULL || yaml_member(node, "aliases") != NULL)
+        return refuse(node, "a role of a repository has no 'adapter' and no 'aliases'", error);
+    if (strcmp(file->role->archetype, "planner") == 0)
+        return refuse(node, "a repository says nothing of who plans, but 'planner'", error);
+    g_autofree char *name = role_fold(file->role->name);
+
+    g_free(file->role->name);
+    file->role->name = g_steal_pointer(&name);
+    return json_array_append_new(roles, role_json(file->role)) == 0;
+}
+
+static bool
+read_roles(const YamlNode *node, Json *roles, GError **error)
+{
+    if (node->kind != YAML_LIST || node->items->len > REPO_ROLES_MAX)
+        return refuse(node, "roles must be a list, of at most 20", error);
+    for (guint i = 0; i < node->items->len; i++) {
+        if (!read_role(node->items->pdata[i], roles, error))
+            return false;
+    }
+    return true;
+}
 
 /* ---- the file ---- */
 
@@ -30,12 +109,18 @@ scalar_json(const YamlNode *node)
 }
 
 static bool
-read_members(const YamlNode *team, Json *config, GError **error)
+read_members(const YamlNode *team, Json *config, Json *roles, GError **error)
 {
     static const char *const refused[] = {"budget", "council", "chairman", "keep", NULL};
 
     for (guint i = 0; i < team->items->len; i++) {
         const YamlNode *key = team->keys->pdata[i];
+
+        if (strcmp(key->text, "roles") == 0) {
+            if (!read_roles(team->items->pdata[i], roles, error))
+                return false;
+            continue;
+        }
         Json *value = scalar_json(team->items->pdata[i]);
 
         if (value == NULL || g_strv_contains(refused, key->text)) {
@@ -55,7 +140,7 @@ repo_file_parse(const char *text, size_t len, GError **error)
     g_auto(YamlProblem) problem = {0};
     g_autoptr(YamlNode) top = yaml_read(text, len, &limits, "settings of checks", &problem);
     const YamlNode *team = top != NULL && top->kind == YAML_MAP ? yaml_member(top, "team") : NULL;
-    g_autoptr(Json) config = json_object();
+    g_autoptr(Json) config = json_object(), roles = json_array();
 
     if (problem.message != NULL) {
         err_set(error, ERR_INVALID, "%s, line %u: %s", plan_file_name, problem.place.line, problem.message);
@@ -67,13 +152,13 @@ repo_file_parse(const char *text, size_t len, GError **error)
         err_set(error, ERR_INVALID, "%s, line %u: team must be a map", plan_file_name, team->place.line);
         return NULL;
     }
-    if (!read_members(team, config, error))
+    if (!read_members(team, config, roles, error))
         return NULL;
     if (!squad_config_check(config, error)) {
         g_prefix_error(error, "%s, line %u: team: ", plan_file_name, team->place.line);
         return NULL;
     }
-    return g_steal_pointer(&config);
+    return json_pack("{s:O, s:O}", "config", config, "roles", roles);
 }
 
 /* ---- reading it ---- */
@@ -114,8 +199,10 @@ read_work(GitRepo *git, void *data, GError **error)
 
     if (oid != NULL)
         (void)contents_file(git, oid, plan_file_name, NULL, &bytes, &failed); /* looked at below */
-    if (is_absent(failed) || (bytes != NULL && bytes->len > PLAN_FILE_MAX))
+    if (is_absent(failed))
         return true;
+    if (bytes != NULL && bytes->len > PLAN_FILE_MAX)
+        return err_set(error, ERR_INVALID, "%s is longer than %d bytes", plan_file_name, PLAN_FILE_MAX);
     if (failed != NULL) {
         g_propagate_error(error, g_steal_pointer(&failed));
         return false;
@@ -127,11 +214,17 @@ read_work(GitRepo *git, void *data, GError **error)
     return r->config != NULL || error == NULL || *error == NULL;
 }
 
+static Json *
+nothing_new(void)
+{
+    return json_pack("{s:{}, s:[]}", "config", "roles");
+}
+
 static void
 on_read(void *data, const GError *error)
 {
     Read *r = data;
-    g_autoptr(Json) nothing = json_object();
+    g_autoptr(Json) nothing = nothing_new();
 
     r->done(error != NULL ? NULL : r->config != NULL ? r->config : nothing, error, r->data);
 }
@@ -142,7 +235,7 @@ repo_file_read(Team *team, const char *repository_id, const char *branch, TeamJs
     Repo *repo = team->spec.forge != NULL && team->flow != NULL && repository_id != NULL
                      ? forge_find_id(team->spec.forge, repository_id)
                      : NULL;
-    g_autoptr(Json) nothing = json_object();
+    g_autoptr(Json) nothing = nothing_new();
     RepoInfo info;
 
     if (repo == NULL || !repo_is_ready(repo)) {

@@ -127,9 +127,10 @@ role_json(Team *team, const Role *role)
     }
     for (char **tool = role->tools; tool != NULL && *tool != NULL; tool++)
         json_array_append_new(tools, json_string(*tool));
-    return json_pack("{s:s, s:s, s:s?, s:s?, s:s, s:s, s:o, s:o}", "name", role->name, "archetype",
+    return json_pack("{s:s, s:s, s:s?, s:s?, s:s?, s:s, s:s, s:o, s:o}", "name", role->name, "archetype",
                      role->archetype, "specialization", role->specialization, "template", role->template,
-                     "adapter", role->adapter, "prompt", role->prompt, "tools", tools, "aliases", names);
+                     "brain", role->brain, "adapter", role->adapter, "prompt", role->prompt, "tools", tools,
+                     "aliases", names);
 }
 
 Json *

@@ -12,6 +12,7 @@ enum {
     DEPTH_MAX = 4,
     VALUES_MAX = 500,
     NAME_MAX_BYTES = 60,
+    BRAIN_MAX_BYTES = 200,
     TOOLS_MAX = 50,
     TURNS_MAX = 10000,
     SECONDS_MAX = 24 * 3600,
@@ -30,6 +31,7 @@ role_free(Role *role)
     g_free(role->specialization);
     g_free(role->template);
     g_free(role->adapter);
+    g_free(role->brain);
     g_free(role->prompt);
     g_strfreev(role->tools);
     g_free(role);
@@ -174,6 +176,7 @@ read_member(const Reader *r, const YamlNode *key, const YamlNode *value, RoleFil
         {"specialization", NAME_MAX_BYTES, &role->specialization},
         {"template", NAME_MAX_BYTES, &role->template},
         {"adapter", NAME_MAX_BYTES, &role->adapter},
+        {"brain", BRAIN_MAX_BYTES, &role->brain},
         {"prompt", SQUAD_PROMPT_MAX, &role->prompt},
     };
 
@@ -210,6 +213,14 @@ role_file_free(RoleFile *file)
     g_free(file);
 }
 
+static bool
+is_brain(const char *text)
+{
+    const char *slash = strchr(text, '/');
+
+    return slash != NULL && slash != text && slash[1] != '\0';
+}
+
 bool
 role_node_read(const YamlNode *map, const char *where, RoleFile *file, GError **error)
 {
@@ -224,6 +235,8 @@ role_node_read(const YamlNode *map, const char *where, RoleFile *file, GError **
     }
     if (role->name == NULL || role->archetype == NULL)
         return fail(&r, map->place, "a role needs a name and an archetype");
+    if (role->brain != NULL && !is_brain(role->brain))
+        return fail(&r, map->place, "brain must be PROVIDER/MODEL, not '%s'", role->brain);
     if (role->adapter == NULL)
         role->adapter = g_strdup("coop");
     if (role->prompt == NULL)

@@ -61,6 +61,7 @@ typedef struct Role {
     char *specialization;                 /* NULL: none */
     char *template;                       /* NULL: the repository's, else the server's */
     char *adapter;                        /* "coop" */
+    char *brain;                          /* "provider/model"; NULL: as usual */
     char *prompt;                         /* the system prompt's part for this role */
     char **tools;                         /* of coop-agent's; NULL: all that the archetype has */
     guint turns, seconds, context_tokens; /* 0: as usual */

@@ -283,16 +283,39 @@ on_created(Json *task, const GError *error, void *data)
     g_free(c);
 }
 
+/* A repository can ask for less than the server gives, and not for more. */
+static Json *
+bounded_config(Team *team, const Json *file)
+{
+    const TeamLimits *l = &team->limits;
+    const struct {
+        const char *name;
+        guint most;
+    } bounds[] = {{"agents_per_task", l->agents_per_task},
+                  {"tries", l->tries},
+                  {"rounds", l->rounds},
+                  {"agent_s", l->agent_s},
+                  {"turns", l->turns}};
+    Json *config = json_copy(json_object_get(file, "config"));
+
+    for (size_t i = 0; i < G_N_ELEMENTS(bounds); i++) {
+        if (row_int(config, bounds[i].name) > bounds[i].most)
+            json_object_set_new(config, bounds[i].name, json_integer(bounds[i].most));
+    }
+    return config;
+}
+
 static void
-on_file(Json *config, const GError *error, void *data)
+on_file(Json *file, const GError *error, void *data)
 {
     Creation *c = data;
 
-    if (error != NULL) {
+    /* What is wrong with the file is told when the task begins: it may be right by then. */
+    if (error != NULL && err_kind(error) != ERR_INVALID) {
         on_created(NULL, error, c);
         return;
     }
-    c->make->repo_config = json_incref(config);
+    c->make->repo_config = error != NULL ? json_object() : bounded_config(c->team, file);
     team_run(c->team, &create_op, c->make, on_created, c);
 }
 

@@ -53,6 +53,9 @@ typedef struct TeamSpec {
     /* Of members that name none, in place of the role's; NULL: the role's. */
     const char *template_coder, *template_reviewer, *template_tester;
     TeamLimits limits;
+    /* A repository may ask for this template; NULL: for each. */
+    bool (*is_open_template)(void *ctx, const char *template);
+    void *template_ctx;
 } TeamSpec;
 
 Team *team_new(const TeamSpec *spec, GError **error);

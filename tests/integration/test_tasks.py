@@ -3,7 +3,7 @@
 import pytest
 
 from gitserver import Work, make_repo, url_of
-from harness import check_error
+from harness import check_error, wait_until
 
 TASKS = '/api/v1/tasks'
 PERSON = {'planner': 'person'}
@@ -79,6 +79,13 @@ def test_what_a_repository_asks_for(server, tmp_path):
     assert new(server, squad='asked')['policy'] == {'until': 'merged', 'rounds': 2, 'planner': 'person'}
     work.commit('coop.yaml', 'checks: [make]\nteam: {budget: {usd: 1}}\n')
     work.push('HEAD:main')
-    answer = server.ask('POST', TASKS, body={'request': 'x', 'repository': 'asking'})
-    check_error(server, answer, 400)
-    assert 'line 2' in answer.json['message']
+    made = new(server, repository='asking', policy=PERSON)
+    blocked = wait_until(lambda: (t := server.get(f'{TASKS}/{made["id"]}'))['state'] == 'blocked' and t, 'it to be told')
+    assert 'coop.yaml, line 2' in blocked['problem'] and 'budget' in blocked['problem']
+    assert server.get(f'{TASKS}/{made["id"]}')['questions'][0]['options'] == ['retry', 'stop']
+    work.commit('coop.yaml', 'checks: [make]\nteam: {rounds: 10, turns: 9999, tries: 1}\n')
+    work.push('HEAD:main')
+    server.post(f'{TASKS}/{made["id"]}/retry', {}, status=200)
+    wait_until(lambda: server.get(f'{TASKS}/{made["id"]}')['state'] == 'approving', 'it to go on')
+    # It can ask for less than the server gives, and not for more.
+    assert new(server, repository='asking', policy=PERSON)['policy'] == {**PERSON, 'rounds': 3, 'turns': 100, 'tries': 1}

@@ -43,6 +43,9 @@ test_parse(void)
         /* where setup stands in the file does not matter */
         {"checks: [npm test]\nsetup: [npm ci]\n", "[] !npm ci=npm ci npm test=npm test"},
         {"checks:\n- run: |\n    one\n    two\n", "[] one=one\ntwo\n"},
+        /* about the team alone: commands are those that are recognised */
+        {"team: {until: tested}\n", "[]"},
+        {"template: base\nteam: {until: tested}\n", "[base]"},
     };
 
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
@@ -68,6 +71,9 @@ test_parse_refuses(void)
         {"# only words\n", "has no checks"},
         {"checks: []\n", "has no checks"},
         {"setup: [a]\n", "has no checks"},
+        {"setup: [a]\nteam: {until: tested}\n", "has no checks"},
+        {"checks: []\nteam: {until: tested}\n", "has no checks"},
+        {"template: base\n", "has no checks"},
         {"check: [a]\n", "line 1: there is no 'check' here"},
         {"checks: [a]\nmatrix: {}\n", "line 2: there is no 'matrix' here"},
         {"checks: make\n", "checks must be a list"},

@@ -88,7 +88,31 @@ test_repo_files(void)
         {"checks: [make]\n", NULL, NULL},
         {"# nothing\n", NULL, NULL},
         {"team:\n  planner: council\n  approve: true\n  rounds: 2\n",
-         "{\"planner\":\"council\",\"approve\":true,\"rounds\":2}", NULL},
+         "{\"config\":{\"planner\":\"council\",\"approve\":true,\"rounds\":2},\"roles\":[]}", NULL},
+        {"team:\n  roles:\n    - name: Great Poet\n      archetype: coder\n      specialization: songs\n"
+         "      template: base\n      brain: groq/llama/3\n      tools: [read, done]\n      limits: {turns: "
+         "3}\n"
+         "    - {name: tester, prompt: Be strict.}\n",
+         "{\"config\":{},\"roles\":[{\"name\":\"great_poet\",\"archetype\":\"coder\",\"prompt\":\"\","
+         "\"turns\":3,"
+         "\"seconds\":0,\"context_tokens\":0,\"specialization\":\"songs\",\"template\":\"base\",\"llm_"
+         "provider\":"
+         "\"groq\",\"llm_model\":\"llama/"
+         "3\",\"tools\":[\"read\",\"done\"]},{\"name\":\"tester\",\"archetype\":"
+         "\"tester\",\"prompt\":\"Be strict.\",\"turns\":0,\"seconds\":0,\"context_tokens\":0}]}",
+         NULL},
+        {"team:\n  roles:\n    - {name: poet}\n", NULL, "line 3: a role needs"},
+        {"team: {roles: [{name: coder, adapter: codex}]}\n", NULL, "no 'adapter'"},
+        {"team: {roles: [{name: coder, aliases: {x: y}}]}\n", NULL, "no 'aliases'"},
+        {"team: {roles: [{name: planner, archetype: planner}]}\n", NULL, "says nothing of who plans"},
+        {"team: {roles: [{name: coder, brain: llama}]}\n", NULL, "PROVIDER/MODEL"},
+        {"team: {roles: [{name: coder, key: sk-1}]}\n", NULL, "a role has no 'key'"},
+        {"team: {roles: [{name: coder, env: {A: b}}]}\n", NULL, "a role has no 'env'"},
+        {"team: {roles: [{name: coder, limits: {usd: 9}}]}\n", NULL, "limits has no 'usd'"},
+        {"team: {roles: coder}\n", NULL, "roles must be a list"},
+        {"team: {roles: [1, 2]}\n", NULL, "a role is a map"},
+        {"team: {roles: [a, a, a, a, a, a, a, a, a, a, a, a, a, a, a, a, a, a, a, a, a]}\n", NULL,
+         "at most 20"},
         {"team: {rounds: 99}\n", NULL, "rounds"},
         {"team: {budget: {usd: 9}}\n", NULL, "budget"},
         {"team: {keep: box}\n", NULL, "keep"},

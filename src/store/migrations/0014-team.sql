@@ -43,7 +43,8 @@ CREATE TABLE squad_members (
 );
 
 -- number is the short name, which branches carry.  policy is the squad's config with what the request
--- says, as it was when the task was made.  state: see team/task.h.  wake_us: nothing is tried before
+-- says, as it was when the task was made.  file: what the repository asks of the team (team/repo-file.h), as it was
+-- when the task began; NULL: not read yet.  state: see team/task.h.  wake_us: nothing is tried before
 -- that.  ending: {state, reason, actor} while it is being stopped.
 CREATE TABLE tasks (
     id TEXT NOT NULL PRIMARY KEY,
@@ -62,6 +63,7 @@ CREATE TABLE tasks (
     pull_number BIGINT,
     pull_url TEXT,
     policy TEXT NOT NULL DEFAULT '{}',
+    file TEXT,
     plan_id TEXT,
     state TEXT NOT NULL,
     blocked_from TEXT,
