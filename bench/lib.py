@@ -128,16 +128,17 @@ class Coop:
 
 
 @contextlib.contextmanager
-def coop(bench, **settings):
+def coop(bench, home=None, **settings):
+    """`home`: a folder that stays; none: one of its own."""
     port = free_port()
-    with tempfile.TemporaryDirectory() as home:
+    with contextlib.ExitStack() as stack:
+        home = home or stack.enter_context(tempfile.TemporaryDirectory())
         lines = [f'  {name}: {value}' for name, value in settings.items()]
         pathlib.Path(home, 'config.yaml').write_text('\n'.join(['http:', *lines, '']) if lines else '')
         argv = [bench.program('coop'), 'serve', '--home', home, '--listen', f'127.0.0.1:{port}', '--log', 'warn']
         if os.geteuid() == 0:
             argv += ['--user', 'root']
-        with running(argv) as child:
-            yield Coop(child, port, home)
+        yield Coop(stack.enter_context(running(argv)), port, home)
 
 
 def wrk(url, connections=64, seconds=4):

@@ -34,9 +34,23 @@ put_below(FactList *list, FactName name, gint64 value, gint64 limit)
         put(list, name, 1, value < limit ? 1 : 0, value);
 }
 
+/* clang-format off */
+static const char *const classes[] = {
+    "agent", "agent_lost", "blocked", "box", "budget", "checks", "command", "conflict", "git", "loop", "memory",
+    "merge", "model", "plan", "task", "tests", "timeout", "work", NULL,
+};
+/* clang-format on */
+
+const char *const *
+fact_classes(void)
+{
+    return classes;
+}
+
 static void
 put_error(FactList *list, const char *class)
 {
+    g_assert(g_strv_contains(classes, class));
     put(list, FACT_ERROR, 1, 0, 0);
     list->items[list->len - 1].class = class;
 }
@@ -127,7 +141,7 @@ read_left(const FactEvent *e, FactList *list)
     if (is(e->data, "kind", "review") && !lost)
         put_one(list, FACT_REVIEWS, done);
     if (!done)
-        put_error(list, lost ? "agent lost" : "agent");
+        put_error(list, lost ? "agent_lost" : "agent");
 }
 
 static void

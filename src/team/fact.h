@@ -71,6 +71,8 @@ typedef struct FactList {
 void fact_read(const FactEvent *event, FactList *ret_list);
 /* The kinds of events that may say something, NULL-terminated. */
 const char *const *fact_kinds(void);
+/* Of errors, NULL-terminated. */
+const char *const *fact_classes(void);
 
 /* ---- arithmetic ---- */
 

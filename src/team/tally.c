@@ -367,10 +367,9 @@ tally_rates(const Tally *t)
 void
 tally_errors(const Tally *t, TallyClassFunc func, void *data)
 {
-    GHashTableIter iter;
-    gpointer class, n;
+    for (const char *const *class = fact_classes(); *class != NULL; class ++) {
+        const gint64 *n = g_hash_table_lookup(t->sums.errors, *class);
 
-    g_hash_table_iter_init(&iter, t->sums.errors);
-    while (g_hash_table_iter_next(&iter, &class, &n))
-        func(class, *(const gint64 *)n, data);
+        func(*class, n != NULL ? *n : 0, data);
+    }
 }

@@ -18,7 +18,7 @@ void tally_free(Tally *tally);
 /* `done` when all that is in the log now has been counted. */
 void tally_catch_up(Tally *tally, DbDone done, void *data);
 
-/* Since facts are kept; `class` is of errors. */
+/* Since facts are kept; errors by class, those that never happened too. */
 const Rate *tally_rates(const Tally *tally); /* FACT_MAX of them */
 typedef void (*TallyClassFunc)(const char *class, gint64 n, void *data);
 void tally_errors(const Tally *tally, TallyClassFunc func, void *data);

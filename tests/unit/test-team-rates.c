@@ -66,7 +66,7 @@ static const struct {
      "scans_passed 4/5; agents 1/1; reviews 1/1"},
     {"agent.left", "{'state': 'failed', 'kind': 'review'}", true, true,
      "agents 0/1; reviews 0/1; errors:agent 0/1"},
-    {"agent.left", "{'state': 'lost', 'kind': 'review'}", true, true, "agents 0/1; errors:agent lost 0/1"},
+    {"agent.left", "{'state': 'lost', 'kind': 'review'}", true, true, "agents 0/1; errors:agent_lost 0/1"},
     {"agent.left", "{'state': 'stopped', 'kind': 'review', 'spawn_ms': 5}", true, true, "spawn 1/1 5"},
     {"agent.left", "{'name': 'ann', 'room_id': 'x'}", true, false, ""},
     {"model.called", "{'status': 200}", true, true, ""},

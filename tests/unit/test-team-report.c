@@ -264,11 +264,11 @@ test_utilisation(void)
     append(w, "command.ended", NULL, "b1", "{'reason': 'exit', 'exit_code': 0, 'duration_ms': 3000}");
     append(w, "command.ended", NULL, "b1", "{'reason': 'exit', 'exit_code': 0, 'duration_ms': 4000}");
     append(w, "command.ended", NULL, "b2", "{'reason': 'exit', 'exit_code': 0, 'duration_ms': 9000}");
-    append(w, "box.killed", NULL, "b1", "{'lived_ms': 10000}");
-    /* Ended one second after the other: in the ten before the last the two go on from -2 to 1 and from -2
-     * to 2. */
+    append(w, "box.killed", NULL, "b1", "{'lived_ms': 5000}");
+    /* They ended 3 and 2 s before the box, which was there for 5: of the 4 s until the later of them it was
+     * there for 3. */
     sql(w, "UPDATE events SET at_us = (SELECT MIN(at_us) FROM events) + seq * 1000000");
-    expect(w, &(ReportSpec){0}, "utilisation", "4000/10000");
+    expect(w, &(ReportSpec){0}, "utilisation", "3000/5000");
     expect(w, &(ReportSpec){0}, "sandboxes", "1/1");
 }
 
