@@ -162,3 +162,47 @@ def test_agents_by_hand(server):
     wait_until(lambda: server.get(f'/api/v1/agents/{sleeper["id"]}')['turns'] > 0, 'the first turn')
     assert coop(server, 'agent', 'stop', sleeper['id']) == 'stopped\n'
     wait_until(lambda: server.live() == set(), 'the end of the boxes')
+
+
+# ---- a plan by file ----
+
+PLAN = '''project: parts
+features:
+  - name: first
+    title: The first part
+    acceptance:
+      - {name: first is good, run: 'read -r word <parts/one && test "$word" = good'}
+steps:
+  - name: one
+    title: Write one
+    feature: first
+    files: [parts/one]
+  - name: two
+    title: Write two
+    depends: [one]
+'''
+
+
+def test_a_plan_by_file(server, tmp_path):
+    """From the file of a person to the merge, by the command line alone; nobody else plans."""
+    repo = server.new_repo('by-file')
+    server.script(writes('parts/one', 'good\n', asked='# Goal\\s+Write one'),
+                  says('coder*', [tool('shell', command='cat parts/one >parts/two')], [done()]))
+    (tmp_path / 'plan.yaml').write_text(PLAN)
+    (tmp_path / 'bad.yaml').write_text(PLAN.replace('depends: [one]', 'depends: [three]'))
+    coop(server, 'task', 'new', 'Add two parts', '--repo', repo, '--plan', str(tmp_path / 'bad.yaml'), code=2)
+    coop(server, 'task', 'new', 'Add two parts', '--repo', repo, '--plan', str(tmp_path / 'none.yaml'), code=2)
+    before = len(server.get('/api/v1/tasks?per_page=100')['tasks'])
+    made = json.loads(coop(server, 'task', 'new', 'Add two parts', '--repo', repo, '--plan', str(tmp_path / 'plan.yaml'),
+                           '-o', 'json'))
+    assert len(server.get('/api/v1/tasks?per_page=100')['tasks']) == before + 1
+    ended = server.task_done(made)
+    assert ended['rung'] == 'merged' and server.file(repo, 'parts/two') == 'good' == server.file(repo, 'parts/one')
+    shown = ended['plan']
+    assert (shown['producer'], shown['state'], shown['version']) == ('person', 'approved', 1)
+    assert [(s['name'], s['depends'], s['state']) for s in ended['steps']] == [('one', [], 'done'), ('two', ['one'], 'done')]
+    first = [a for a in server.agents(made) if a['kind'] == 'work' and a['step_id'] == ended['steps'][0]['id']]
+    assert [c['name'] for c in first[0]['result']['checks']] == ['first-is-good'], 'what the file says proves it'
+    asked = {e['data']['agent'].split('-')[0] for e in server.events_of(made, 'model.called')}
+    assert asked == {'coder', 'tester', 'reviewer'}, 'nobody but the person has planned'
+    assert 'Write two' in coop(server, 'plan', 'show', str(made['number']))
