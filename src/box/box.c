@@ -233,6 +233,12 @@ box_info(const Box *box, BoxInfo *ret_info)
     fill_facts(&row->facts, ret_info);
 }
 
+bool
+box_is_cut_off(const Box *box)
+{
+    return box->link_closed_us != 0;
+}
+
 void
 box_touch(Box *box)
 {

@@ -83,6 +83,8 @@ Run *box_find_run(Box *box, guint32 run); /* borrowed; NULL: ended long ago, see
 Json *box_command_row(Box *box, guint32 run);
 void box_each_command(Box *box, void (*func)(Json *row, void *data), void *data);
 void box_connect(Box *box, guint16 port, BoxConnectFunc func, void *data);
+/* Its link broke, and nobody has said yet what became of it. */
+bool box_is_cut_off(const Box *box);
 /* Someone uses it: the idle clock starts anew. */
 void box_touch(Box *box);
 

@@ -57,6 +57,15 @@ may_wait(const Shift *s, const GError *error)
 }
 
 static void
+wait_for_box(Shift *s, const GError *error)
+{
+    log_info("crew", "an agent waits for a box", log_str("agent", shift_text(s, "agent")), log_gerror(error));
+    shift_told_once(s);
+    shift_timer(s, s->wait_ms);
+    s->wait_ms = MIN(s->wait_ms * 2, CREW_BOX_WAIT_MAX_MS);
+}
+
+static void
 judge_refusal(Shift *s, const GError *error)
 {
     bool lacks = err_kind(error) == ERR_UNAVAILABLE || err_kind(error) == ERR_NOT_FOUND;
@@ -67,11 +76,7 @@ judge_refusal(Shift *s, const GError *error)
         return;
     }
     if (may_wait(s, error)) {
-        log_info("crew", "an agent waits for a box", log_str("agent", shift_text(s, "agent")),
-                 log_gerror(error));
-        shift_told_once(s);
-        shift_timer(s, s->wait_ms);
-        s->wait_ms = MIN(s->wait_ms * 2, CREW_BOX_WAIT_MAX_MS);
+        wait_for_box(s, error);
         return;
     }
     g_autofree char *problem = g_strdup_printf("it got no box: %s", error->message);
@@ -143,12 +148,29 @@ on_resumed(Box *box, const GError *error, void *data)
         box_kill(box, "released", "coop", on_ended, shift_ref(s));
 }
 
+/* The keeper is away, and will say that it is gone, or it is about to be ended. */
+static void
+take_none(Shift *s)
+{
+    g_autoptr(GError) error = NULL;
+
+    err_set(&error, ERR_UNAVAILABLE, "its box does not answer");
+    if (may_wait(s, error))
+        wait_for_box(s, error);
+    else
+        shift_lost(s, error->message);
+}
+
 /* The box of an earlier try.  It may have been kept for a person meanwhile. */
 static void
 take_again(Shift *s, Box *box)
 {
     BoxInfo info;
 
+    if (box_is_cut_off(box)) {
+        take_none(s);
+        return;
+    }
     box_info(box, &info);
     kept_forget_box(s->crew, info.id);
     box_renew(box, MIN((gint64)life_s(s) * MS_PER_S, (gint64)BOX_LIFE_MAX_MS), "coop", on_renewed, NULL);

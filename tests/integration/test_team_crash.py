@@ -90,8 +90,9 @@ def kill_door(server):
 
 
 def kill_keeper(server):
-    """With all boxes."""
+    """With all boxes.  Nobody says what became of them until there is another."""
     server.keeper.stop(signal.SIGKILL)
+    wait_until(lambda: server.log_lines('its box does not answer'), 'whoever goes on')
     server.keeper.start()
 
 
