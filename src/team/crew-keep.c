@@ -22,6 +22,7 @@ enum {
     FOLDER_MODE = 0700,
     FILE_MODE = 0600,
     PIECE = 64 * 1024,
+    MS_PER_S = 1000,
     PIECES_AT_ONCE = 16, /* then others have their turn: a box may write as fast as we read */
     SWEEP_MS = 10 * 60 * 1000,
     SWEEP_MAX = 500, /* rows at once */
@@ -31,6 +32,7 @@ enum {
 
 struct Archive {
     LoopTimer more; /* first: the loop hands back its address; armed: others have their turn */
+    LoopTimer deadline;
     Crew *crew;
     Box *box;
     char *path, *full, *part; /* `path` is below the home; `part` is what it is until it is whole */
@@ -48,6 +50,7 @@ archive_finish(Archive *a, const GError *error)
     if (error != NULL && a->error == NULL)
         a->error = g_error_copy(error);
     loop_timer_cancel(a->crew->loop, &a->more);
+    loop_timer_cancel(a->crew->loop, &a->deadline);
     if (a->fd >= 0)
         close(a->fd);
     if (a->error == NULL && rename(a->part, a->full) < 0)
@@ -62,6 +65,13 @@ archive_finish(Archive *a, const GError *error)
     g_free(a->full);
     g_free(a->part);
     g_free(a);
+}
+
+static void
+archive_give_up(Archive *a, BoxRead *read)
+{
+    box_read_cancel(read);
+    archive_finish(a, NULL);
 }
 
 static void
@@ -83,11 +93,9 @@ on_ready(BoxRead *read, void *ctx)
     }
     if (a->error == NULL && n > 0)
         loop_timer_set(a->crew->loop, &a->more, 0);
-    if (a->error == NULL)
-        return;
     /* A hole may be as long as its maker likes: nobody waits for its end. */
-    box_read_cancel(read);
-    archive_finish(a, NULL);
+    if (a->error != NULL)
+        archive_give_up(a, read);
 }
 
 static void
@@ -96,6 +104,16 @@ on_more(LoopTimer *timer)
     Archive *a = (Archive *)timer;
 
     on_ready(a->read, a);
+}
+
+/* Whoever stops a task waits for this. */
+static void
+on_deadline(LoopTimer *timer)
+{
+    Archive *a = (Archive *)(void *)((char *)timer - offsetof(Archive, deadline));
+
+    err_set(&a->error, ERR_TIMEOUT, "the files did not come within %d s", CREW_KEEP_S);
+    archive_give_up(a, a->read);
 }
 
 static void
@@ -124,6 +142,7 @@ archive_start(Crew *crew, Box *box, const char *id, const char *path, ArchiveFun
     g_autoptr(GError) error = NULL;
 
     *a = (Archive){.more.expired = on_more,
+                   .deadline.expired = on_deadline,
                    .crew = crew_ref(crew),
                    .box = box_ref(box),
                    .fd = -1,
@@ -136,6 +155,8 @@ archive_start(Crew *crew, Box *box, const char *id, const char *path, ArchiveFun
         a->read = box_tree_read(&place, path, &events, a, &error);
     if (a->read == NULL)
         archive_finish(a, error);
+    else
+        loop_timer_set(crew->loop, &a->deadline, CREW_KEEP_S * MS_PER_S);
 }
 
 /* ---- rows ---- */

@@ -28,6 +28,7 @@ enum {
     CREW_PROBLEM_MAX = 2000, /* bytes */
     CREW_TOOL_MAX = 16 << 20,
     CREW_KEEP_MAX = 512 << 20, /* of one archive */
+    CREW_KEEP_S = 300,
 };
 
 /* Of agents by hand: such a lease ends with its agent. */
