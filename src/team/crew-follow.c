@@ -39,6 +39,8 @@ note_call(Crew *crew, const Event *event)
     static const RowOp op = {ROW_WRITES, sizeof(CallSpec), call_members, run_call};
     Shift *s = event->box_id != NULL ? g_hash_table_lookup(crew->by_box, event->box_id) : NULL;
 
+    if (s != NULL && s->asking > 0 && began_us(event) > s->asked_us)
+        shift_works_on(s);
     if (s == NULL || s->called)
         return;
     s->called = true;

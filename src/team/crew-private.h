@@ -102,6 +102,8 @@ struct Shift {
     AdapterLines *lines;
     guint64 read, seen; /* bytes of its output; of those, what became events */
     guint asking;       /* questions that are open */
+    gint64 asked_us;    /* wall: the last of them */
+    bool works_on;      /* it asked a model after that: it does not wait for a person */
     bool called;        /* a model */
     bool timed_out;
     guint repeats; /* of one question to a model, which the door broke off; 0: none */
@@ -239,6 +241,7 @@ void shift_watch(Shift *s, Run *run);
 void shift_work_timer(Shift *s);
 /* A question was asked, or answered. */
 void shift_asks(Shift *s, bool asks);
+void shift_works_on(Shift *s);
 /* The door refuses what it asks, because it goes round in circles. */
 void shift_loops(Shift *s, guint repeats);
 

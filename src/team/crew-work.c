@@ -253,7 +253,9 @@ shift_asks(Shift *s, bool asks)
         s->asking++;
     else if (s->asking > 0)
         s->asking--;
-    if (s->phase != SHIFT_WORKING || s->timed_out)
+    if (asks)
+        s->asked_us = clock_wall_us();
+    if (s->phase != SHIFT_WORKING || s->timed_out || s->works_on)
         return;
     /* Whoever waits for a person is not slow himself. */
     if (s->asking > 0) {
@@ -262,6 +264,16 @@ shift_asks(Shift *s, bool asks)
     } else {
         shift_timer(s, shift_seconds(s) * MS_PER_S);
     }
+}
+
+/* Its time does not stand still any more, whatever else it asks. */
+void
+shift_works_on(Shift *s)
+{
+    if (s->phase != SHIFT_WORKING || s->timed_out || s->works_on)
+        return;
+    s->works_on = true;
+    shift_timer(s, shift_seconds(s) * MS_PER_S);
 }
 
 /* Not every program ends by itself then. */

@@ -64,3 +64,18 @@ def test_checks_that_cannot_be_read_do_not_pass(server):
     ended = server.agent_ended(server.begin_agent('echo "checks: 7" >coop.yaml', repository='coop/work'))
     assert ended['state'] == 'done' and ended['result']['passed'] is False, ended
     assert 'coop.yaml' in ended['result']['checks'][0]['output']
+
+
+def test_a_question_stops_no_clock_of_who_works_on(server):
+    """Its time stands still while it waits for a person, and not while it goes on asking models."""
+    script = server.folder / 'script.yaml'
+    script.write_text('conversations: [{turns: [{text: "Yes."}]}]\n')
+    server.cli('provider', 'add', 'script', '--kind', 'script', '--script', str(script), '--model', 'demo-*')
+    task = server.post('/api/v1/tasks', {'request': 'a thing', 'repository': 'coop/work', 'policy': {'planner': 'person', 'agent_s': 5}})
+    agent = server.begin_agent(
+        """face POST /agent/v1/ask '{"question": "may I?"}'""",
+        'while :; do i=$((i + 1)); face POST /openai/v1/chat/completions '
+        '"{\\"model\\": \\"script/demo-1\\", \\"messages\\": [{\\"role\\": \\"user\\", \\"content\\": \\"$i\\"}]}"; sleep 0.2; done',
+        taskId=task['id'])
+    ended = server.agent_ended(agent, seconds=2 * WAIT_S)
+    assert ended['state'] == 'failed' and 'within 5 s' in ended['problem'], (ended['problem'], server.output_of(ended)[-2000:])
