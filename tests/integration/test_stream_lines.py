@@ -4,7 +4,7 @@ nobody waits for who reads it."""
 import pytest
 
 from crewserver import crew_serving
-from harness import Stream, check_error
+from harness import Stream, check_error, wait_until
 
 SCRIPT = r'''conversations:
   - match: "say something"
@@ -49,8 +49,9 @@ def go_on(server, agent):
 
 
 def started(server, *lines):
+    """Once its command is known; by then a short one may have ended."""
     agent = server.begin_agent(*lines)
-    return server.agent_in(agent, 'working')
+    return wait_until(lambda: (a := server.agent(agent))['run'] and a, 'its command')
 
 
 def test_live_and_resumed(server):
