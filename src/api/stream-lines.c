@@ -306,13 +306,14 @@ put_lines(StreamLines *l, Printing *p, Side *s, Buf *out, gint64 seq, guint64 *r
 
 /* What was begun before the hole is told as it is. */
 static HttpPull
-put_gap(StreamLines *l, Printing *p, const RunPiece *piece, Buf *out, gint64 seq)
+put_gap(StreamLines *l, Printing *p, const RunPiece *piece, Buf *out, gint64 seq, guint64 *ret_lines)
 {
     Side *s = &p->sides[piece->stream == STREAM_STDERR];
     Json *list = json_array();
 
     if (s->bytes->len > 0)
         json_array_append_new(list, line_json(s->bytes->data, s->bytes->len));
+    *ret_lines += json_array_size(list);
     g_byte_array_set_size(s->bytes, 0);
     s->told = piece->offset + piece->n;
     return put(l, p, out, seq,
@@ -321,7 +322,7 @@ put_gap(StreamLines *l, Printing *p, const RunPiece *piece, Buf *out, gint64 seq
 }
 
 static HttpPull
-read_more(StreamLines *l, Printing *p, Buf *out, gint64 seq)
+read_more(StreamLines *l, Printing *p, Buf *out, gint64 seq, guint64 *ret_lines)
 {
     RunPiece piece;
     bool is_live;
@@ -331,7 +332,7 @@ read_more(StreamLines *l, Printing *p, Buf *out, gint64 seq)
         g_byte_array_append(p->sides[piece.stream == STREAM_STDERR].bytes, piece.bytes, (guint)piece.n);
         return HTTP_PULL_DATA;
     case RUN_STEP_GAP:
-        return put_gap(l, p, &piece, out, seq);
+        return put_gap(l, p, &piece, out, seq, ret_lines);
     case RUN_STEP_WAIT:
         return HTTP_PULL_WAIT;
     case RUN_STEP_END:
@@ -362,7 +363,7 @@ pull_from(StreamLines *l, Printing *p, Buf *out, gint64 seq, guint64 *ret_lines)
             return HTTP_PULL_WAIT;
         }
         size_t before = buf_len(out);
-        HttpPull read = p->reader != NULL ? read_more(l, p, out, seq) : HTTP_PULL_WAIT;
+        HttpPull read = p->reader != NULL ? read_more(l, p, out, seq, ret_lines) : HTTP_PULL_WAIT;
 
         if (read != HTTP_PULL_DATA || buf_len(out) > before)
             return read;

@@ -151,7 +151,8 @@ labels_clear(Labels *labels)
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Labels, labels_clear)
 
-/* Who lives in the box, and what for. */
+/* Who lives in the box, and what for.  A box is made for its agent before the agent's row names it, and ends
+ * after the work has. */
 static bool
 find_execution(DbTx *tx, const EventSpec *e, Labels *labels, GError **error)
 {
@@ -160,10 +161,11 @@ find_execution(DbTx *tx, const EventSpec *e, Labels *labels, GError **error)
 
     if (e->box_id == NULL || (e->execution_id != NULL && e->task_id != NULL))
         return true;
-    rows = db_query(tx,
-                    "SELECT id, task_id FROM task_executions WHERE box_id = ? AND ended_us = 0 "
-                    "ORDER BY created_us DESC LIMIT 1",
-                    DB_ARGS(db_text(e->box_id)), error);
+    rows = db_query(
+        tx,
+        "SELECT id, task_id FROM task_executions WHERE box_id = ? OR agent = (SELECT agent_id FROM "
+        "sandboxes WHERE e2b_id = ?) ORDER BY created_us DESC LIMIT 1",
+        DB_ARGS(db_text(e->box_id), db_text(e->box_id)), error);
     if (rows == NULL || !db_rows_next(rows, &row, error))
         return false;
     if (row && labels->execution == NULL)

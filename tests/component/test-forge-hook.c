@@ -563,17 +563,22 @@ test_reply_is_too_late(void)
     static const ScriptStep busy[] = {{SCRIPT_REQUEST}, {SCRIPT_SEND, ANSWER("503 Busy")}, {SCRIPT_AGAIN}};
     g_autoptr(HookWorld) w = world_new(true);
     g_autoptr(Script) script = script_serve_one(busy);
-    gint64 now = g_get_real_time(), life = HOOK_REPLY_LIFE_S * (gint64)G_USEC_PER_SEC;
-    g_autofree char *soon = g_strdup_printf("UPDATE hooks SET created_us = %" G_GINT64_FORMAT,
-                                            now - life + 5 * (gint64)G_USEC_PER_SEC);
-    g_autofree char *over = g_strdup_printf("UPDATE hooks SET created_us = %" G_GINT64_FORMAT, now - life);
+    g_autofree char *over = g_strdup_printf("UPDATE hooks SET created_us = %" G_GINT64_FORMAT,
+                                            g_get_real_time() - HOOK_REPLY_LIFE_S * (gint64)G_USEC_PER_SEC);
 
     begin_reply(w, script);
-    row_world_sql(w->rows, soon);
-    tell(w, "human.asked");
-    while (store_read_int(w->rows->bench->db, "SELECT COUNT(*) FROM deliveries WHERE state = 'failed'") == 0)
+    /* The pause before its seventh try is longer than that. */
+    row_world_sql(w->rows,
+                  "INSERT INTO deliveries (id, hook_id, guid, event, body, state, status, tries, "
+                  "next_us, created_us, ended_us) SELECT 900, id, 'g', 'human.asked', '{}', 'waiting', 0, 5, "
+                  "0, 1, 0 FROM hooks");
+    hooks_send(w->hooks);
+    while (store_read_int(w->rows->bench->db, "SELECT tries FROM deliveries") < 6)
         g_main_context_iteration(NULL, FALSE);
     settle_jobs(w);
+    g_assert_cmpint(store_read_int(w->rows->bench->db,
+                                   "SELECT COUNT(*) FROM deliveries WHERE state = 'failed' AND status = 503"),
+                    ==, 1);
     row_world_sql(w->rows, over);
     row_world_sql(w->rows, "UPDATE deliveries SET state = 'waiting', next_us = 0, tries = 0");
     hooks_send(w->hooks);

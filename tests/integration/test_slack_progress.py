@@ -5,7 +5,7 @@ import sqlite3
 import pytest
 
 from harness import wait_until
-from hookserver import HookServer
+from hookserver import HookServer, due_now
 from test_slack import SECRET, order
 
 TASKS = '/api/v1/tasks'
@@ -147,10 +147,7 @@ def test_again_after_a_while(server, slack):
     first = said(slack)
     wait_until(lambda: rows(server, "SELECT tries FROM deliveries WHERE state = 'waiting'") == [(1,)], 'the first try')
     server.kill()
-    rows(server, 'SELECT 1')
-    with sqlite3.connect(server.home / 'coop.db') as db:
-        db.execute('UPDATE deliveries SET next_us = 0')
-    db.close()
+    due_now(server)
     server.start()
     assert said(slack) == first
 

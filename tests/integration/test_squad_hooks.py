@@ -7,7 +7,7 @@ import sqlite3
 import pytest
 
 from harness import check_error, wait_until
-from hookserver import HookServer
+from hookserver import HookServer, due_now
 
 LOOPBACK = {'COOP_WEBHOOKS_ALLOW_LOOPBACK': 'true'}
 SQUADS, TASKS = '/api/v1/squads', '/api/v1/tasks'
@@ -43,13 +43,6 @@ class Squad:
 def squad(make_server):
     with HookServer() as heard:
         yield Squad(make_server(env=LOOPBACK), heard)
-
-
-def due_now(server):
-    """The pauses between tries are over; the server must not run."""
-    with sqlite3.connect(server.home / 'coop.db') as db:
-        db.execute('UPDATE deliveries SET next_us = 0')
-    db.close()
 
 
 # ---- rows ----

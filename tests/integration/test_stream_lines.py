@@ -84,6 +84,15 @@ def test_live_and_resumed(server):
         assert printed(stream.until(ends(run)), run, 'stdout') == printed(seen, run, 'stdout')
 
 
+def test_the_box_too(server):
+    """From its making to its end, though the work began later and ended earlier."""
+    agent = started(server, 'echo quick')
+    with Stream(server, f'{at(agent)}?after=0') as stream:
+        seen = [item['event'] for item in stream.until(lambda item: item['event'] == 'box.killed')]
+    order = [name for name in seen if name in ('box.created', 'box.ready', 'command.started', 'agent.joined', 'agent.left', 'box.killed')]
+    assert order[:3] == ['box.created', 'box.ready', 'command.started'] and order[-1] == 'box.killed' and 'agent.left' in order, seen
+
+
 def test_from_now_on(server):
     agent = started(server, 'echo before', WAITS, 'echo behind')
     with Stream(server, f'{at(agent)}?after=0') as stream:

@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Webhooks: what they send, signed, and that none is lost."""
-import sqlite3
-
 import pytest
 
 from gitserver import ZERO
 from harness import wait_until
-from hookserver import HookServer
+from hookserver import HookServer, due_now
 from v3client import Repo, errors
 
 LOOPBACK = {'COOP_WEBHOOKS_ALLOW_LOOPBACK': 'true'}
@@ -26,13 +24,6 @@ def hooked(make_server, tmp_path):
 
 def deliveries(repo, **more):
     return repo.get(f'/hooks/{repo.hook["id"]}/deliveries', **more)
-
-
-def due_now(server):
-    """The pauses between tries are over; the server must not run."""
-    with sqlite3.connect(server.home / 'coop.db') as db:
-        db.execute('UPDATE deliveries SET next_us = 0')
-    db.close()
 
 
 # ---- rows ----
