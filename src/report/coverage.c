@@ -54,7 +54,7 @@ read_files(const char *line, Search *search)
         read_share(bar + 1 + strspn(bar + 1, " "), search);
 }
 
-/* "coverage: 81.3% of statements" */
+/* "coverage: 81.3% of statements", "Statements   : 81.3% ( 13/16 )" */
 static void
 read_after(const char *line, Search *search)
 {
@@ -72,7 +72,7 @@ on_line(void *data, const char *line, guint64 number)
         void (*read)(const char *line, Search *search);
     } ways[] = {
         {"TOTAL ", read_total},     {"All files", read_files},    {"all files", read_files},
-        {"coverage: ", read_after}, {"lines......:", read_after},
+        {"coverage: ", read_after}, {"lines......:", read_after}, {"Statements ", read_after},
     };
     const char *text = skip_marks(line);
 

@@ -119,6 +119,7 @@ struct Shift {
     GPtrArray *checks; /* ShiftCheck */
     guint check;
     bool skip_checks, checks_failed;
+    bool unmeasured; /* the check that runs did not pass while coverage was counted: once more without */
     Run *check_run;
     GString *tail, *err_tail;
     guint push_try;

@@ -31,6 +31,9 @@ def test_demo(server):
     assert 'the conflict goes back to an agent' in done.stdout
     rows = server.get('/api/v1/tasks')['tasks']
     assert [row['state'] for row in rows] == ['done'] * 3
+    # What node counted while Coop ran the tests for who tests.
+    covered = [server.get(f'/api/v1/tasks/{row["id"]}')['report']['coverage'] for row in rows]
+    assert all(c and c['seen_by'] == 'coop' and 0 < c['percent'] <= 100 for c in covered), covered
     # Nothing of it is left but what was merged.
     assert server.get('/api/v1/sandboxes')['sandboxes'] == []
     tree = server.get('/api/v3/repos/coop/demo/contents')

@@ -21,6 +21,8 @@ static const struct {
     {"\342\204\271 all files   | 100.00 | 100.00 |\n", 1000},
     {"ok  \tcalc\t0.002s\ncoverage: 81.3% of statements\n", 813},
     {"coverage: [no statements]\n", -1},
+    {"Statements   : 75.5% ( 3/4 )\nBranches     : 100% ( 0/0 )\nLines        : 66.66% ( 2/3 )\n", 755},
+    {"Statements   : Unknown% ( 0/0 )\n", -1},
     {"Summary coverage rate:\n  lines......: 72.7% (8 of 11 lines)\n  functions..: 50.0%\n", 727},
     {"coverage: 10.0% of statements\ncoverage: 20.0% of statements\n", 200},
     {"All files | nothing |\n", -1},
