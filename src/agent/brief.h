@@ -32,12 +32,11 @@ void brief_clear(Brief *brief);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Brief, brief_clear)
 
 /* It ends with a verdict. */
-/* It ends with a verdict. */
 bool brief_is_review(const Brief *brief);
 bool brief_has_tool(const Brief *brief, const char *name);
 /* The first message: goal, feedback, conflict, plan, room. */
 char *brief_format(const Brief *brief);
 /* What is said to a session that knows the goal already: what Coop saw of the last try. */
 char *brief_format_again(const Brief *brief);
-/* A room's context in words. */
+/* A room's context in words (brief-room.c). */
 char *brief_format_room(Json *room);

@@ -93,7 +93,8 @@ answer_get(AgentWorld *w, HttpRequest *request)
         http_respond_text(request, 200, "text/plain", "the plan");
     } else if (strcmp(path, "/rooms/room-1") == 0) {
         answer(request, 200,
-               json_pack("{s:s, s:[{s:s, s:s}]}", "plan", "p", "messages", "name", "coder-2", "text", "hi"));
+               json_pack("{s:{s:s}, s:[{s:s, s:s, s:s}]}", "plan", "project", "p", "messages", "name",
+                         "coder-2", "seen_by", "agent", "text", "hi"));
     } else {
         answer(request, 404, json_pack("{s:{s:s}}", "error", "message", "no such place"));
     }

@@ -264,7 +264,7 @@ test_commands(void)
         {{"--help"}, 0, "usage: coop-agent"},
         {{"plan"}, 0, "the plan\n"},
         {{"room", "hello", "all"}, 0, ""},
-        {{"room", "--read"}, 0, "Plan:\np\n\nMessages:\n- coder-2: hi\n"},
+        {{"room", "--read"}, 0, "Plan:\n- project (unknown): p\n\nMessages:\n- coder-2 (agent): hi\n"},
         {{"ask", "Which colour?"}, 0, "blue\n"},
         {{"done", "--verdict", "changes", "--summary", "no", "--finding", "a/b.c:7:wrong: very"}, 0, ""},
         {{"done", "--finding", "a"}, 2, ""},
