@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """docs/n8n-flow.json, read and played with n8n's own code, against a real server."""
-import copy
 import json
 import os
 import pathlib
@@ -26,25 +25,22 @@ def n8n():
     return npm.install(SDK / 'n8n', pathlib.Path(cache))
 
 
-def run(n8n, *args, flow=FLOW, **env):
-    done = npm.run(n8n, SDK / 'n8n' / 'play.mjs', str(flow), *args, **env)
+def run(n8n, *args, **env):
+    done = npm.run(n8n, SDK / 'n8n' / 'play.mjs', *args, **env)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
 
-def play(n8n, server, trigger, body, headers=(), secret=''):
-    """What each node that was reached gave on, by its outputs."""
-    return dict(run(n8n, 'play', trigger, json.dumps({'headers': dict(headers), 'body': body}),
-                    COOP_URL=f'http://{server.host}', COOP_API_KEY=server.key, COOP_HOOK_SECRET=secret))
+def play(n8n, server, trigger, *requests, secret=''):
+    """For each of (headers, body): what the nodes that were reached gave on, by their outputs."""
+    told = [json.dumps({'headers': dict(headers), 'body': body}) for headers, body in requests]
+    return [dict(passed) for passed in run(n8n, 'play', str(FLOW), trigger, *told, COOP_URL=f'http://{server.host}',
+                                           COOP_API_KEY=server.key, COOP_HOOK_SECRET=secret)]
 
 
 # ---- as it is imported ----
 
-def test_it_is_a_flow(n8n):
-    assert run(n8n, 'check') == []
-
-
-@pytest.mark.parametrize('spoil, word', [
+SPOILT = [
     (lambda f: f['nodes'][1].update(typeVersion=9), 'of version 9'),
     (lambda f: f['nodes'][1].update(type='n8n-nodes-base.httpRequests'), 'n8n has no'),
     (lambda f: f['nodes'][1]['parameters'].update(uri='x'), "no parameter 'uri'"),
@@ -52,23 +48,30 @@ def test_it_is_a_flow(n8n):
     (lambda f: f['nodes'][4]['parameters'].update(action='generate'), 'not used'),
     (lambda f: f['connections'].pop('Look'), 'Result: nothing leads there'),
     (lambda f: f['connections']['Look']['main'][0][0].update(node='Nowhere'), 'no node Nowhere'),
-])
-def test_what_is_wrong_is_seen(n8n, tmp_path, spoil, word):
-    flow = copy.deepcopy(json.loads(FLOW.read_text()))
-    spoil(flow)
-    (tmp_path / 'flow.json').write_text(json.dumps(flow))
-    assert any(word in problem for problem in run(n8n, 'check', flow=tmp_path / 'flow.json'))
+]
+
+
+def test_it_is_a_flow(n8n, tmp_path):
+    """And what is wrong in one is seen."""
+    for i, (spoil, _) in enumerate(SPOILT):
+        flow = json.loads(FLOW.read_text())
+        spoil(flow)
+        (tmp_path / f'{i}.json').write_text(json.dumps(flow))
+    good, *bad = run(n8n, 'check', str(FLOW), *(str(tmp_path / f'{i}.json') for i in range(len(SPOILT))))
+    assert good == []
+    for problems, (_, word) in zip(bad, SPOILT, strict=True):
+        assert any(word in problem for problem in problems), (word, problems)
 
 
 # ---- as it works ----
 
 def test_intake(n8n, server):
     body = json.dumps({'text': 'build "a" wheel', 'trigger_id': '7', 'squad': 'default'})
-    passed = play(n8n, server, 'Request', body)
+    first, again = play(n8n, server, 'Request', ({}, body), ({}, body))
     task = server.get(TASKS)['tasks'][0]
     assert (task['request'], task['source']) == ('build "a" wheel', 'n8n')
-    assert passed['Answer'] == [{'text': f'Task #{task["number"]}: build "a" wheel'}]
-    assert play(n8n, server, 'Request', body)['Answer'] == passed['Answer'] and server.get(TASKS)['total'] == 1
+    assert first['Answer'] == again['Answer'] == [{'text': f'Task #{task["number"]}: build "a" wheel'}]
+    assert server.get(TASKS)['total'] == 1
 
 
 def test_progress(n8n, make_server):
@@ -80,12 +83,14 @@ def test_progress(n8n, make_server):
         server.post(f'{TASKS}/{task["id"]}/stop', {}, status=200)
         created, ended = heard.of('task.created'), heard.of('task.cancelled')
 
-    def told(delivery, body=None, **more):
-        return play(n8n, server, 'Progress', body or delivery.body.decode(),
-                    {name.lower(): value for name, value in delivery.headers.items()}, **{'secret': heard.secret, **more})
+    def request(delivery, body=None):
+        return {name.lower(): value for name, value in delivery.headers.items()}, body or delivery.body.decode()
 
-    assert told(ended)['Result'] == [{'text': f'Task #{task["number"]} cancelled, tests 0/0'}]
-    assert 'Look' not in told(created) and 'Ended?' in told(created)
+    forged = request(ended, ended.body.decode().replace('cancelled', 'completed'))
+    whole, early, changed = play(n8n, server, 'Progress', request(ended), request(created), forged, secret=heard.secret)
+    assert whole['Result'] == [{'text': f'Task #{task["number"]} cancelled, tests 0/0'}]
+    assert 'Look' not in early and 'Ended?' in early
     # Nobody else is believed.
-    for forged in (told(ended, body=ended.body.decode().replace('cancelled', 'completed')), told(ended, secret='another')):
-        assert 'Ended?' not in forged and forged['Signed?'][0] is None
+    of_another, = play(n8n, server, 'Progress', request(ended), secret='another')
+    for refused in (changed, of_another):
+        assert 'Ended?' not in refused and refused['Signed?'][0] is None

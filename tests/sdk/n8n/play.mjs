@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The supplied flow, read and played with n8n's own code: its descriptions of nodes, its expressions, its
-// conditions, its HMAC.  node play.mjs FLOW check | node play.mjs FLOW play TRIGGER '{"headers", "body"}'
+// conditions, its HMAC.  node play.mjs check FLOW… | node play.mjs play FLOW TRIGGER '{"headers", "body"}'…
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 
@@ -9,9 +9,7 @@ const { NodeHelpers, Workflow, executeFilter } = require('n8n-workflow');
 const descriptions = require('n8n-nodes-base/dist/types/nodes.json');
 const { Crypto } = require('n8n-nodes-base/dist/nodes/Crypto/Crypto.node.js');
 
-const [path, order, trigger, request] = process.argv.slice(2);
-const flow = JSON.parse(readFileSync(path));
-const problems = [];
+const [order, ...given] = process.argv.slice(2);
 
 function describe(type, version) {
   return descriptions.find((d) => `n8n-nodes-base.${d.name}` === type && [d.version].flat().includes(version));
@@ -28,7 +26,8 @@ const nodeTypes = {
 
 // ---- check ----
 
-function check(workflow) {
+function check(flow, workflow) {
+  const problems = [];
   for (const node of flow.nodes) {
     const description = describe(node.type, node.typeVersion);
     if (!description) {
@@ -90,15 +89,21 @@ function arrived({ headers, body }) {
   return { json: { headers, params: {}, query: {}, body: JSON.parse(body) }, binary: { data: { data: Buffer.from(body).toString('base64'), mimeType: 'application/json' } } };
 }
 
-async function play(workflow, name, items, passed) {
+async function play(flow, workflow, name, items, passed) {
   const node = workflow.getNode(name);
   const outputs = await players[node.type.split('.')[1]](evaluator(workflow, node, items), items, node);
   passed.push([name, outputs.map((o) => o[0]?.json ?? null)]);
   for (const [i, way] of (flow.connections[name]?.main ?? []).entries())
-    for (const next of way) if (outputs[i]?.length) await play(workflow, next.node, outputs[i], passed);
+    for (const next of way) if (outputs[i]?.length) await play(flow, workflow, next.node, outputs[i], passed);
   return passed;
 }
 
-const workflow = new Workflow({ id: '1', nodes: structuredClone(flow.nodes), connections: flow.connections, active: false, nodeTypes, settings: flow.settings });
-const result = order === 'check' ? check(workflow) : await play(workflow, trigger, [arrived(JSON.parse(request))], []);
-console.log(JSON.stringify(result));
+function read(path) {
+  const flow = JSON.parse(readFileSync(path));
+  return [flow, new Workflow({ id: '1', nodes: structuredClone(flow.nodes), connections: flow.connections, active: false, nodeTypes, settings: flow.settings })];
+}
+
+const results = [];
+if (order === 'check') for (const path of given) results.push(check(...read(path)));
+else for (const request of given.slice(2)) results.push(await play(...read(given[0]), given[1], [arrived(JSON.parse(request))], []));
+console.log(JSON.stringify(results));
