@@ -151,7 +151,7 @@ shift_tell(Shift *s, Json *events, TeamJsonFunc done, void *data)
     static const RowOp op = {ROW_WRITES, sizeof(TellSpec), members, run_tell};
     BoxInfo info;
 
-    s->says -= (double)json_array_size(events);
+    s->says = MAX(s->says - (double)json_array_size(events), 0);
     box_info(s->box, &info);
     team_run(s->crew->team, &op,
              &(TellSpec){.id = s->id,
