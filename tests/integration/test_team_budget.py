@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a task may spend: one budget for whoever plans, writes, tests and reviews it, enforced at the door."""
+import json
+
 import pytest
 
 from harness import wait_until
-from teamserver import TASKS, plan, plans, step, team_serving, writes
+from teamserver import TASKS, plan, plans, says, step, team_serving, writes
 
 # In dollars for a million tokens: what a call may take at most is far more than what it takes.
 PRICES = 'models:\n  - {match: coder, provider: demo, input: 10, output: 10}\n'
@@ -138,3 +140,18 @@ def test_a_runaway_is_stopped(server):
     [agent] = server.agents(task)
     assert agent['state'] == 'failed' and 'the same' in agent['problem'], agent['problem']
     wait_until(lambda: server.live() == set(), 'its box to go')
+
+
+def test_a_council_is_bound_too(server):
+    """Three opinions are asked for at once, and there are two calls."""
+    body = json.dumps(plan(step('one')))
+    server.script(says('council-*', json.dumps({'ranking': ['A', 'B'], 'why': 'shorter'}), match='Rank the plans'),
+                  says('council-*', body), says('chairman-*', json.dumps({'plan': plan(step('one')), 'dissent': []})),
+                  writes('parts/one', 'good\n'))
+    task = server.new_task(repository=server.new_repo('council'), policy={'planner': 'council', 'budget': {'calls': 2}})
+    blocked = server.task_in(task, 'blocked', 'done')
+    assert blocked['state'] == 'blocked' and '2 calls' in blocked['problem'], blocked['problem']
+    assert server.agents(task) == []
+    answer(server, task, 'calls 200')
+    server.task_done(task)
+    assert 'council' in {e['data']['agent'].split('-')[0] for e in server.events_of(task, 'model.called')}
