@@ -5,7 +5,13 @@
 #include "base/err.h"
 #include "team/room-private.h"
 
-enum { UPDATE_BYTES_MAX = 128 * 1024, FACTS_AT_ONCE = 20, MEMBERS_AT_ONCE = 200, MERGE_DEPTH_MAX = 16 };
+enum {
+    UPDATE_BYTES_MAX = 128 * 1024,
+    FACTS_AT_ONCE = 20,
+    MEMBERS_AT_ONCE = 200,
+    MEMBERS_MAX = 500, /* of plan, of assignments: each has a source beside it */
+    MERGE_DEPTH_MAX = 16,
+};
 
 typedef struct Update {
     const char *room_id;
@@ -86,6 +92,8 @@ merge_part(RowJob *job, const RoomActor *who, Json *room, const char *part, Json
     if (!note_sources(job, who, json_object_get(sources, part), part, patch, error) ||
         !merge(json_object_get(room, part), patch, 0, error))
         return false;
+    if (json_object_size(json_object_get(room, part)) > MEMBERS_MAX)
+        return err_set(error, ERR_INVALID, "%s of a room has at most %d members", part, MEMBERS_MAX);
     g_autofree char *text = json_encode(json_object_get(room, part));
 
     return strlen(text) <= ROOM_STATE_MAX ||

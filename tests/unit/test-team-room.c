@@ -324,6 +324,25 @@ test_provenance(void)
     g_assert_cmpstr(row_text(fact, "evidence"), ==, "ls");
 }
 
+/* Each of them has a source, which is longer than it. */
+static void
+test_many_members(void)
+{
+    g_autoptr(World) w = world_new();
+
+    for (guint i = 0; i < 3; i++) {
+        g_autoptr(GString) text = g_string_new("{'plan': {");
+
+        for (guint k = 0; k < 200; k++)
+            g_string_append_printf(text, "%s'm%u': 1", k > 0 ? ", " : "", i * 200 + k);
+        g_string_append(text, "}}");
+        if (i < 2)
+            update(w, &coder, text->str);
+        else
+            refuse(w, &coder, text->str, ERR_INVALID, "members");
+    }
+}
+
 static void
 test_knowledge(void)
 {
@@ -609,6 +628,7 @@ main(int argc, char **argv)
     g_test_add_func("/team/room/update", test_update);
     g_test_add_func("/team/room/large-update", test_large_update);
     g_test_add_func("/team/room/provenance", test_provenance);
+    g_test_add_func("/team/room/many-members", test_many_members);
     g_test_add_func("/team/room/knowledge", test_knowledge);
     g_test_add_func("/team/room/members", test_members);
     g_test_add_func("/team/room/slow", test_slow);
