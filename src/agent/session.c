@@ -68,6 +68,16 @@ end_failed(Session *s, const char *reason, const char *summary)
                               .summary = g_strdup(summary)};
 }
 
+/* `waited_for`: what it still waited for then, NULL: nothing. */
+static void
+end_late(Session *s, const char *waited_for)
+{
+    g_autofree char *words = g_strconcat("the time of this session is over", waited_for != NULL ? "; " : NULL,
+                                         waited_for, NULL);
+
+    end_failed(s, "time", words);
+}
+
 /* A model that only speaks has said its last words. */
 static void
 end_with_words(Session *s, const char *words)
@@ -241,7 +251,9 @@ take_turn(Session *s, GError **error)
         }
         if (clock_mono_us() < s->work.deadline_us)
             end_failed(s, model_reason_name(reason), failed->message);
-        return true; /* else it is over anyway */
+        else
+            end_late(s, failed->message);
+        return true;
     }
     tell_answer(s, &answer, (clock_mono_us() - begun_us) / 1000);
     return take_answer(s, &answer, error);
@@ -256,7 +268,7 @@ work(Session *s, GError **error)
         if (s->work.ending.is_set)
             good = finish(s, &again, error);
         else if (clock_mono_us() >= s->work.deadline_us)
-            end_failed(s, "time", "the time of this session is over");
+            end_late(s, NULL);
         else if (talk_turns(s->talk) >= s->brief.turns)
             end_failed(s, "turns", "the turns of this session are used up");
         else
