@@ -176,6 +176,25 @@ class BoxServer(Server):
         done = subprocess.run(['nsenter', '--target', str(pid), '--uts', 'hostname'], capture_output=True, text=True)
         return done.stdout.strip()
 
+    def boxes_of_keeper(self):
+        """The first processes of boxes, on the host: children of the keeper."""
+        return [int(pid) for pid in os.listdir('/proc') if pid.isdigit() and self._is_init(pid)]
+
+    def init_pid(self, box):
+        """On the host: the one that has this box's name."""
+        found = [pid for pid in self.boxes_of_keeper() if self.hostname(pid) == box.removeprefix('sb-')]
+        assert found, f'{box} has no first process'
+        return found[0]
+
+    def _is_init(self, pid):
+        try:
+            with open(f'/proc/{pid}/status', encoding='utf-8') as file:
+                status = dict(line.split(':', 1) for line in file.read().splitlines() if ':' in line)
+            ids = status['NSpid'].split()
+            return len(ids) == 2 and ids[1] == '1' and int(status['PPid']) == self.keeper.process.pid
+        except (OSError, KeyError):
+            return False
+
     def processes_of(self, box):
         return self.get(f'{API}/{box}/stats')['processes']
 

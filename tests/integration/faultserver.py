@@ -106,20 +106,3 @@ class FaultServer(BoxServer):
 
     def nothing_left(self):
         leaks.nothing_left(self, self.empty)
-
-    def init_pid(self, box):
-        """On the host: the child of the keeper that has this box's name."""
-        for pid in os.listdir('/proc'):
-            if pid.isdigit() and self._is_init_of(pid, box):
-                return int(pid)
-        raise AssertionError(f'{box} has no first process')
-
-    def _is_init_of(self, pid, box):
-        try:
-            with open(f'/proc/{pid}/status', encoding='utf-8') as file:
-                status = dict(line.split(':', 1) for line in file.read().splitlines() if ':' in line)
-            ids = status['NSpid'].split()
-            return len(ids) == 2 and ids[1] == '1' and int(status['PPid']) == self.keeper.process.pid \
-                and self.hostname(pid) == box.removeprefix('sb-')
-        except (OSError, KeyError):
-            return False

@@ -122,6 +122,9 @@ class TeamServer(WorkServer):
         return git(self.bare(repository.split('/')[1]), 'for-each-ref', '--format=%(refname:short)',
                    'refs/heads').splitlines()
 
+    def subjects(self, name, ref):
+        return git(self.bare(name), 'log', '--format=%s', ref).splitlines()
+
     def request_only(self, method, path, body=b''):
         """For an answer that nobody will live to give."""
         with self.connect() as sock:

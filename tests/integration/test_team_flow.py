@@ -176,10 +176,24 @@ def test_without_a_repository(server):
 
 
 def test_five_at_once(server):
+    """Three are worked on, two wait and say so; all of them land on one branch."""
     repo = server.new_repo('five')
-    server.script(plans(plan(step('one'))),
-                  says('coder*', [tool('shell', command='printf "good\\n" >"parts/$TASK_ID"')], [done()]))
+    hold = 'while ! test -e /tmp/go; do sleep 0.05; done; printf "good\\n" >"parts/$TASK_ID"'
+    server.script(plans(plan(step('one'))), says('coder*', [tool('shell', command=hold)], [done()]))
     tasks = [server.new_task(f'Add part {n}', repository=repo) for n in range(5)]
+    for task in tasks[:3]:
+        wait_until(lambda one=task: at_work(server, one), 'an agent at work')
+    assert [server.task(task)['state'] for task in tasks] == ['working'] * 3 + ['queued'] * 2
+    assert [server.task(task)['waiting_for'] for task in tasks[3:]] == ['a free place', 'a free place, with 1 before it']
+    listed = server.cli('task', 'ls', '--open')
+    assert listed.count('queued') == 2 and 'a free place, with 1 before it' in listed, listed
+    for task in tasks:
+        server.run(wait_until(lambda one=task: at_work(server, one), 'an agent at work'), 'echo >/tmp/go')
     for task in tasks:
         server.task_done(task)
         assert server.file(repo, f'parts/{task["id"]}') == 'good'
+
+
+def at_work(server, task):
+    """The box of the coder."""
+    return next((a['sandboxId'] for a in server.agents(task) if a['state'] == 'working'), None)
