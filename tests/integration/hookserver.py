@@ -78,6 +78,13 @@ class HookServer:
             found.setdefault(delivery.event, []).append(delivery)
         return found
 
+    def all_of(self, *events):
+        """Until one of each has come; they are sent side by side, and may come in another order."""
+        heard = []
+        while not set(events) <= {delivery.event for delivery in heard}:
+            heard.append(self.next())
+        return heard
+
     def of(self, event):
         """The next of that name; others, such as those of checks, come when they come."""
         while (delivery := self.next()).event != event:

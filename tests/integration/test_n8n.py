@@ -81,7 +81,8 @@ def test_progress(n8n, make_server):
         server.post('/api/v1/squads/shop/hooks', {'url': heard.url('/webhook/coop-progress'), 'secret': heard.secret})
         task = server.post(TASKS, {'request': 'Söll mehr', 'squad': 'shop'}, status=201)
         server.post(f'{TASKS}/{task["id"]}/stop', {}, status=200)
-        created, ended = heard.of('task.created'), heard.of('task.cancelled')
+        told = {delivery.event: delivery for delivery in heard.all_of('task.created', 'task.cancelled')}
+        created, ended = told['task.created'], told['task.cancelled']
 
     def request(delivery, body=None):
         return {name.lower(): value for name, value in delivery.headers.items()}, body or delivery.body.decode()

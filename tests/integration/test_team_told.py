@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """From a word in Slack to merged code, and who is told on the way: the channel, and whoever has a hook on the squad."""
+from harness import wait_until
 from hookserver import HookServer
 from teamserver import FILES, plan, plans, step, team_serving, writes
-from test_slack import SECRET, order
+from test_slack import SECRET, check, order
 
 
 def test_from_slack_to_the_merge():
@@ -13,8 +14,8 @@ def test_from_slack_to_the_merge():
         server.script(plans(plan(step('one'))), writes('parts/one', 'good\n'))
         assert server.ask('PATCH', '/api/v1/squads/default', body={'repository': repo}).status == 200
         server.post('/api/v1/squads/default/hooks', {'url': heard.url(), 'secret': heard.secret})
-        assert 'Task #' in order(server, 'Add a part', response_url=slack.url('/r')).json['text']
-        task = server.get('/api/v1/tasks')['tasks'][0]
+        check(order(server, 'Add a part', response_url=slack.url('/r')), 'Task #')
+        task = wait_until(lambda: server.get('/api/v1/tasks')['tasks'], 'the task')[0]
         server.task_done(task)
         texts = [slack.next().json['text'] for _ in range(3)]
         ended = server.task(task)
