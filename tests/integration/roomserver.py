@@ -12,14 +12,14 @@ def make_task(server, **more):
     return server.post('/api/v1/tasks', {'request': 'build a wheel', 'policy': {'planner': 'person'}}, **more)
 
 
-def put_task(server):
-    """One that has ended, which nobody works on any more: its agents are the test's own."""
+def put_task(server, state='done'):
+    """One that nobody works on, because it has ended or the workflow does not know it: its agents are the test's own."""
     one, now = str(uuid.uuid4()), int(time.time() * 1e6)
     with sqlite3.connect(server.home / 'coop.db', timeout=10) as db:
         squad = db.execute("SELECT id FROM squads WHERE name = 'default'").fetchone()[0]
         number = db.execute('INSERT INTO tasks (id, number, squad_id, owner, actor, source, title, request, state, created_us, '
-                            "updated_us) SELECT ?, COALESCE(MAX(number), 0) + 1, ?, '', 'local', 'api', 'a wheel', 'a wheel', 'done', "
-                            '?, ? FROM tasks RETURNING number', (one, squad, now, now)).fetchone()[0]
+                            "updated_us) SELECT ?, COALESCE(MAX(number), 0) + 1000, ?, '', 'local', 'api', 'a wheel', 'a wheel', ?, "
+                            '?, ? FROM tasks RETURNING number', (one, squad, state, now, now)).fetchone()[0]
     db.close()
     return {'id': one, 'number': number, 'squad': {'id': squad}}
 

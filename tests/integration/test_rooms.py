@@ -9,7 +9,7 @@ import pytest
 
 from boxclient import WebSocket
 from harness import PROGRAM, WAIT_S, check_error, wait_until
-from roomserver import Room, add_agent, make_task
+from roomserver import Room, add_agent, make_task, put_task
 
 
 @pytest.fixture
@@ -216,7 +216,7 @@ def test_stop_tells_members(make_server):
 
 
 def test_plan_text(server):
-    task = make_task(server)
+    task = put_task(server, 'approving')
     room = Room(server, task)
     add_agent(server, task, 'coder-1-aabbccdd', 'no-box')
     room.post(text='halfway\nthrough')
