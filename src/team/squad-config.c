@@ -179,3 +179,30 @@ squad_config_over(const Json *config, const Json *over, GError **error)
     }
     return squad_config_check(merged, error) ? g_steal_pointer(&merged) : NULL;
 }
+
+/* A bound that is not there binds nobody. */
+static bool
+is_within(const Json *bound, const Json *value)
+{
+    double most = json_number_value(bound), wanted = json_number_value(value);
+
+    return most <= 0 || (wanted > 0 && wanted <= most);
+}
+
+bool
+squad_config_is_kept(const Json *config, const Json *policy, GError **error)
+{
+    const Json *budget = json_object_get(policy, "budget");
+    const char *name;
+    Json *bound;
+
+    if (json_is_true(json_object_get(config, "approve")) && !json_is_true(json_object_get(policy, "approve")))
+        return err_set(error, ERR_DENIED, "the squad's plans need a person's approval");
+    json_object_foreach(json_object_get(config, "budget"), name, bound)
+    {
+        if (!is_within(bound, json_object_get(budget, name)))
+            return err_set(error, ERR_DENIED, "budget: the squad gives a task at most %.15g %s",
+                           json_number_value(bound), name);
+    }
+    return true;
+}

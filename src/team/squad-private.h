@@ -21,6 +21,8 @@ Json *squad_members(RowJob *job, const char *squad_id, GError **error);
 bool squad_config_check(Json *config, GError **error);
 /* `config` with the members of `over` (null: without it), checked; either may be NULL. */
 Json *squad_config_over(const Json *config, const Json *over, GError **error);
+/* Whether the policy of a task keeps what its squad demands: a person's approval, and a budget. */
+bool squad_config_is_kept(const Json *config, const Json *policy, GError **error);
 
 /* The squad that is there without being made. */
 typedef struct SquadDefault {

@@ -148,7 +148,7 @@ fill_parts(RowJob *job, const TaskMake *m, TaskParts *p, GError **error)
     g_autoptr(Json) usual = squad_config_over(m->repo_config, json_object_get(p->squad, "config"), error);
 
     p->policy = usual != NULL ? squad_config_over(usual, s->policy, error) : NULL;
-    if (p->policy == NULL) {
+    if (p->policy == NULL || !squad_config_is_kept(json_object_get(p->squad, "config"), p->policy, error)) {
         g_prefix_error(error, "policy: ");
         return false;
     }

@@ -96,6 +96,9 @@ def test_who_plans_is_bound_too(server):
 
 def test_a_squad_says_it_for_its_tasks(server):
     server.post('/api/v1/squads', {'name': 'thrifty', 'config': {'budget': {'calls': 1}}}, status=201)
+    for policy in ({'budget': None}, {'budget': {'calls': 2}}, {'budget': {'tokens': 1}}):
+        refused = server.ask('POST', '/api/v1/tasks', body={'request': 'Add parts', 'squad': 'thrifty', 'policy': policy})
+        assert refused.status == 403 and 'at most 1 calls' in refused.json['message'], refused
     task = server.new_task(repository=server.new_repo('squad'), squad='thrifty')
     blocked = server.task_in(task, 'blocked', 'done')
     assert blocked['state'] == 'blocked' and '1 calls' in blocked['problem'], blocked['problem']

@@ -287,12 +287,47 @@ test_shapes(void)
     }
 }
 
+/* What a squad demands holds for whoever asks it for something. */
+static void
+test_config_is_kept(void)
+{
+    static const struct {
+        const char *config, *policy;
+        bool kept;
+    } cases[] = {
+        {"{}", "{}", true},
+        {"{\"approve\": true}", "{\"approve\": true}", true},
+        {"{\"approve\": true}", "{\"approve\": false}", false},
+        {"{\"approve\": true}", "{}", false},
+        {"{\"approve\": false}", "{\"approve\": true}", true},
+        {"{}", "{\"budget\": {\"calls\": 9}}", true},
+        {"{\"budget\": {\"calls\": 9}}", "{\"budget\": {\"calls\": 9}}", true},
+        {"{\"budget\": {\"calls\": 9}}", "{\"budget\": {\"calls\": 10}}", false},
+        {"{\"budget\": {\"calls\": 9}}", "{}", false},
+        {"{\"budget\": {\"calls\": 9}}", "{\"budget\": {\"tokens\": 5}}", false},
+        {"{\"budget\": {\"usd\": 0.5}}", "{\"budget\": {\"usd\": 0.25, \"calls\": 3}}", true},
+        {"{\"budget\": {\"usd\": 0.5}}", "{\"budget\": {\"usd\": 0.75}}", false},
+        {"{\"budget\": {\"usd\": 0.5}}", "{\"budget\": {\"usd\": 0}}", false},
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(Json) config = json_loads(cases[i].config, 0, NULL);
+        g_autoptr(Json) policy = json_loads(cases[i].policy, 0, NULL);
+        g_autoptr(GError) error = NULL;
+
+        g_test_message("%s, %s", cases[i].config, cases[i].policy);
+        g_assert_true(squad_config_is_kept(config, policy, &error) == cases[i].kept);
+        g_assert_true(cases[i].kept || g_error_matches(error, ERR_DOMAIN, ERR_DENIED));
+    }
+}
+
 int
 main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/squad/config", test_config);
     g_test_add_func("/squad/config-over", test_config_over);
+    g_test_add_func("/squad/config-is-kept", test_config_is_kept);
     g_test_add_func("/squad/repo-files", test_repo_files);
     g_test_add_func("/squad/role-files", test_role_files);
     g_test_add_func("/squad/role-names", test_role_names);
