@@ -10,56 +10,18 @@
 #include "base/err.h"
 #include "base/spawn.h"
 #include "team/plan.h"
-#include "json/yaml.h"
+#include "json/yaml-json.h"
 
 enum { DEPTH_MAX = 8, VALUES_MAX = 4000, INDENT = 2 };
-
-static Json *node_json(const YamlNode *node, bool is_number);
-
-static Json *
-map_json(const YamlNode *node)
-{
-    Json *object = json_object();
-
-    for (guint i = 0; i < node->items->len; i++) {
-        const char *key = ((YamlNode *)node->keys->pdata[i])->text;
-
-        json_object_set_new(object, key, node_json(node->items->pdata[i], strcmp(key, "minutes") == 0));
-    }
-    return object;
-}
-
-/* The schema has one number; whatever else looks like one is a text. */
-static Json *
-node_json(const YamlNode *node, bool is_number)
-{
-    gint64 n;
-    Json *list;
-
-    switch (node->kind) {
-    case YAML_NULL:
-        return json_null();
-    case YAML_TEXT:
-        return is_number && g_ascii_string_to_signed(node->text, 10, G_MININT32, G_MAXINT32, &n, NULL)
-                   ? json_integer(n)
-                   : json_string(node->text);
-    case YAML_LIST:
-        list = json_array();
-        for (guint i = 0; i < node->items->len; i++)
-            json_array_append_new(list, node_json(node->items->pdata[i], false));
-        return list;
-    case YAML_MAP:
-        break;
-    }
-    return map_json(node);
-}
 
 static Json *
 parse_yaml(const char *text, size_t len, GError **error)
 {
+    /* The schema has one number; whatever else looks like one is a text. */
+    static const char *const typed[] = {"minutes", NULL};
     static const YamlLimits limits = {.depth = DEPTH_MAX, .values = VALUES_MAX, .text_max = PLAN_DETAILS_MAX};
     g_auto(YamlProblem) problem = {0};
-    g_autoptr(YamlNode) top = yaml_read(text, len, &limits, "a plan", &problem);
+    g_autoptr(YamlNode) top = yaml_read(text, len, &limits, "a plan is a map", &problem);
 
     if (problem.message != NULL) {
         err_set(error, ERR_INVALID, "line %u: %s", problem.place.line, problem.message);
@@ -69,7 +31,7 @@ parse_yaml(const char *text, size_t len, GError **error)
         err_set(error, ERR_INVALID, "there is no plan in it");
         return NULL;
     }
-    return node_json(top, false);
+    return yaml_json(top, typed);
 }
 
 Json *

@@ -267,7 +267,7 @@ check_plan_parse(const char *text, size_t len, GError **error)
 {
     static const YamlLimits limits = {.depth = DEPTH_MAX, .values = VALUES_MAX, .text_max = PLAN_RUN_MAX};
     g_auto(YamlProblem) problem = {0};
-    g_autoptr(YamlNode) top = yaml_read(text, len, &limits, "settings of checks", &problem);
+    g_autoptr(YamlNode) top = yaml_read(text, len, &limits, "the file must be a map", &problem);
     g_autoptr(CheckPlan) plan = check_plan_new(plan_file_name);
 
     if (problem.message != NULL) {

@@ -37,8 +37,8 @@ typedef struct YamlProblem {
 void yaml_problem_clear(YamlProblem *problem);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(YamlProblem, yaml_problem_clear)
 
-/* What was read up to the first mistake; NULL: nothing, as in a file of comments.  `top` says
- * what the file holds, for who wrote something else than a map. */
+/* What was read up to the first mistake; NULL: nothing, as in a file of comments.  `top` is said
+ * to who wrote something else than a map. */
 YamlNode *
 yaml_read(const char *text, size_t len, const YamlLimits *limits, const char *top, YamlProblem *ret_problem);
 

@@ -292,7 +292,7 @@ adapter_parse(const char *name, const char *text, size_t len, GError **error)
 {
     static const YamlLimits limits = {.depth = DEPTH_MAX, .values = VALUES_MAX, .text_max = TEXT_MAX};
     g_auto(YamlProblem) problem = {0};
-    g_autoptr(YamlNode) top = yaml_read(text, len, &limits, "an adapter", &problem);
+    g_autoptr(YamlNode) top = yaml_read(text, len, &limits, "an adapter is a map", &problem);
     g_autoptr(Adapter) a = g_new0(Adapter, 1);
     const Reader reader = {name, a, error};
 

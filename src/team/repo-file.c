@@ -9,7 +9,7 @@
 #include "forge/repo.h"
 #include "team/role-private.h"
 #include "team/squad-private.h"
-#include "json/yaml.h"
+#include "json/yaml-json.h"
 
 enum { DEPTH_MAX = 6, VALUES_MAX = 2000 };
 
@@ -93,21 +93,6 @@ read_roles(const YamlNode *node, Json *roles, GError **error)
 
 /* ---- the file ---- */
 
-/* Numbers and yes or no are so in JSON too; the rest is text. */
-static Json *
-scalar_json(const YamlNode *node)
-{
-    gint64 n;
-
-    if (node->kind != YAML_TEXT)
-        return NULL;
-    if (g_ascii_string_to_signed(node->text, 10, G_MININT64, G_MAXINT64, &n, NULL))
-        return json_integer(n);
-    if (strcmp(node->text, "true") == 0 || strcmp(node->text, "false") == 0)
-        return json_boolean(node->text[0] == 't');
-    return json_string(node->text);
-}
-
 static bool
 read_members(const YamlNode *team, Json *config, Json *roles, GError **error)
 {
@@ -121,7 +106,8 @@ read_members(const YamlNode *team, Json *config, Json *roles, GError **error)
                 return false;
             continue;
         }
-        Json *value = scalar_json(team->items->pdata[i]);
+        const YamlNode *node = team->items->pdata[i];
+        Json *value = node->kind == YAML_TEXT ? yaml_scalar_json(node) : NULL;
 
         if (value == NULL || g_strv_contains(refused, key->text)) {
             json_decref(value);
@@ -138,7 +124,7 @@ repo_file_parse(const char *text, size_t len, GError **error)
 {
     static const YamlLimits limits = {.depth = DEPTH_MAX, .values = VALUES_MAX, .text_max = PLAN_RUN_MAX};
     g_auto(YamlProblem) problem = {0};
-    g_autoptr(YamlNode) top = yaml_read(text, len, &limits, "settings of checks", &problem);
+    g_autoptr(YamlNode) top = yaml_read(text, len, &limits, "the file must be a map", &problem);
     const YamlNode *team = top != NULL && top->kind == YAML_MAP ? yaml_member(top, "team") : NULL;
     g_autoptr(Json) config = json_object(), roles = json_array();
 

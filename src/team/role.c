@@ -249,7 +249,8 @@ role_parse(const char *text, size_t len, const char *where, GError **error)
 {
     static const YamlLimits limits = {.depth = DEPTH_MAX, .values = VALUES_MAX, .text_max = SQUAD_PROMPT_MAX};
     g_auto(YamlProblem) problem = {0};
-    g_autoptr(YamlNode) top = yaml_read(text, len, &limits, "name, archetype and prompt of a role", &problem);
+    g_autoptr(YamlNode) top = yaml_read(text, len, &limits,
+                                        "a role is a map with 'name', 'archetype' and 'prompt'", &problem);
     const Reader r = {.file = where, .error = error};
     g_autoptr(RoleFile) file = role_file_new();
 
