@@ -3,6 +3,7 @@
 
 #include "cli/commands.h"
 #include "cli/forge-call.h"
+#include "cli/squad-file.h"
 #include "cli/squad.h"
 #include "cli/team-call.h"
 
@@ -174,10 +175,15 @@ write_squad(Cli *cli, const char *method, const char *path, Json *body)
 static ExitCode
 run_new(Cli *cli)
 {
-    g_autoptr(Json) body = json_pack("{s:s}", "name", cli_args(cli)[0]);
+    const char *file = cli_option(cli, "file");
+    g_autoptr(Json) body = file != NULL ? squad_file_read(cli, file) : json_object();
+    g_autoptr(Json) name = json_string(cli_args(cli)[0]);
 
     if (body == NULL)
+        return EXIT_CODE_USAGE;
+    if (name == NULL)
         return cli_fail(cli, EXIT_CODE_USAGE, "the name is no UTF-8");
+    json_object_set(body, "name", name);
     return add_members(cli, body) ? write_squad(cli, "POST", "/api/v1/squads", body) : EXIT_CODE_USAGE;
 }
 
@@ -293,6 +299,7 @@ static const CliOption new_options[] = {
      .letter = 'm',
      .value = "ROLE[:FOR]",
      .help = "may be given again; the usual five without"},
+    {.name = "file", .letter = 'f', .value = "FILE", .help = "the squad as YAML or JSON; '-' is the input"},
     {NULL},
 };
 static const CliOption set_options[] = {

@@ -40,6 +40,37 @@ def test_squads(client):
     assert 'coder-1' in client.ok('squad', 'show', 'shop') and 'backend_developer' in client.ok('squad', 'roles')
     assert client.ok('squad', 'rm', 'shop') == 'removed shop\n'
     assert 'must be a JSON object' in client.error(2, 'squad', 'new', 'x', '--config', '[1')
+
+
+SQUAD = '''
+description: 12
+config: {tries: 2, approve: true, budget: {usd: 0.5}}
+members:
+  - {role: coder, specialization: frontend, template: python-3.11, config: {turns: 30, tools: [read, edit, done]}}
+  - {role: reviewer, name: rita, llm_provider: anthropic, llm_model: "4", system_prompt: Be kind., is_active: false}
+'''
+
+
+def test_a_squad_as_a_file(client, folder):
+    file = folder / 'squad.yaml'
+    file.write_text(SQUAD)
+    made = client.json('squad', 'new', 'filed', '--file', str(file))
+    assert made['description'] == '12' and made['config'] == {'tries': 2, 'approve': True, 'budget': {'usd': 0.5}}
+    coder, rita = made['members']
+    assert (coder['template'], coder['config']) == ('python-3.11', {'turns': 30, 'tools': ['read', 'edit', 'done']})
+    assert (rita['name'], rita['llm_model'], rita['system_prompt'], rita['is_active']) == ('rita', '4', 'Be kind.', False)
+    again = client.json('squad', 'new', 'other', '-f', str(file), '--member', 'tester', '--config', '{"tries": 1}')
+    assert [m['role'] for m in again['members']] == ['tester'] and again['config'] == {'tries': 1}
+    for text, said in (('a: [', 'line 2'), ('- x', 'a squad is a map'), ('', 'no squad'), ('a: &b 1', 'line 1'), ('{', 'JSON')):
+        file.write_text(text)
+        assert said in client.error(2, 'squad', 'new', 'x', '--file', str(file)), text
+    file.write_text('membres: []')
+    assert 'membres' in client.error(2, 'squad', 'new', 'x', '--file', str(file))
+    for name in ('filed', 'other'):
+        client.ok('squad', 'rm', name)
+
+
+def test_none_of_that_name(client):
     assert 'no such squad' in client.error(4, 'squad', 'show', 'shop')
 
 
