@@ -159,32 +159,30 @@ flow_last_agent(const Json *rows, const char *step_id)
     return last;
 }
 
-const Json *
-flow_agent_of(const Json *rows, const char *id)
+static const Json *
+row_of(const Json *list, const char *id)
 {
     size_t i;
-    const Json *agent;
+    const Json *row;
 
-    json_array_foreach(json_object_get(rows, "agents"), i, agent)
+    json_array_foreach(list, i, row)
     {
-        if (flow_is(agent, "id", id))
-            return agent;
+        if (flow_is(row, "id", id))
+            return row;
     }
     return NULL;
 }
 
 const Json *
+flow_agent_of(const Json *rows, const char *id)
+{
+    return row_of(json_object_get(rows, "agents"), id);
+}
+
+const Json *
 flow_step_of(const Json *rows, const char *id)
 {
-    size_t i;
-    const Json *step;
-
-    json_array_foreach(json_object_get(rows, "steps"), i, step)
-    {
-        if (flow_is(step, "id", id))
-            return step;
-    }
-    return NULL;
+    return row_of(json_object_get(rows, "steps"), id);
 }
 
 guint

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/id.h"
 #include "forge/commit.h"
+#include "forge/contents.h"
 
 enum { UNTIL_S = 60 };
 
@@ -415,4 +416,30 @@ team_world_pass(TeamWorld *world)
     gint64 number = store_read_int(world->w->bench->db, "SELECT MAX(number) FROM threads");
 
     fake_checks_pass_pull(world->w, number);
+}
+
+void
+team_world_code(TeamWorld *world, const char *kind, const char *file, const char *text, int passed)
+{
+    g_autoptr(Json) agent = team_world_agent(world, kind);
+
+    team_world_done(world, agent, file, text, passed);
+}
+
+void
+team_world_expect(TeamWorld *world, const char *sql, const char *value)
+{
+    g_autofree char *text = team_world_text(world, sql);
+
+    g_assert_cmpstr(text, ==, value);
+}
+
+bool
+team_world_main_has(TeamWorld *world, const char *path)
+{
+    GitRepo *git = repo_git(world->w->repo);
+    g_autofree char *tip = git_branch_oid(git, "main", NULL);
+    g_autoptr(TreeEntry) entry = contents_entry(git, tip, path, NULL);
+
+    return entry != NULL;
 }

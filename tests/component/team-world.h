@@ -35,9 +35,16 @@ void team_world_done(TeamWorld *world, const Json *agent, const char *file, cons
 void team_world_looked(TeamWorld *world, const Json *agent, const char *verdict, const char *findings);
 void team_world_lost(TeamWorld *world, const Json *agent);
 
+/* Waits for the agent of that kind, which then is done. */
+void team_world_code(TeamWorld *world, const char *kind, const char *file, const char *text, int passed);
+
+/* Of the only task. */
+#define TEAM_WORLD_STATE "SELECT state FROM tasks WHERE number = 1"
 /* The first column of the first row, once it is that (run the loop until then). */
 void team_world_until(TeamWorld *world, const char *sql, const char *value);
 char *team_world_text(TeamWorld *world, const char *sql); /* NULL: none */
+void team_world_expect(TeamWorld *world, const char *sql, const char *value);
+bool team_world_main_has(TeamWorld *world, const char *path);
 void team_world_sql(TeamWorld *world, const char *sql);
 void team_world_unblock(TeamWorld *world, const char *task_id);
 /* Coop's checks of the pull request pass. */

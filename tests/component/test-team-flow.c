@@ -3,10 +3,7 @@
 #include <string.h>
 
 #include "forge/commit.h"
-#include "forge/contents.h"
 #include "team-world.h"
-
-#define STATE "SELECT state FROM tasks WHERE number = 1"
 
 static const char one_step[] =
     "{\"project\": \"calc\", \"summary\": \"s\", \"features\": [{\"name\": \"multiply\", \"title\": "
@@ -22,14 +19,6 @@ static const char two_steps[] =
         "sub", "") "]}";
 static const char chain[] = "{\"project\": \"calc\", \"summary\": \"s\", \"features\": [], \"steps\": [" STEP(
     "add", "") ", " STEP("sub", "\"add\"") "]}";
-
-static void
-code(TeamWorld *world, const char *kind, const char *file, const char *text, int passed)
-{
-    g_autoptr(Json) agent = team_world_agent(world, kind);
-
-    team_world_done(world, agent, file, text, passed);
-}
 
 static void
 look(TeamWorld *world, const char *tester, const char *reviewer)
@@ -49,28 +38,10 @@ look(TeamWorld *world, const char *tester, const char *reviewer)
 static void
 land(TeamWorld *world, const char *id)
 {
-    team_world_until(world, STATE, "landing");
+    team_world_until(world, TEAM_WORLD_STATE, "landing");
     team_world_pass(world);
     flow_wake(world->team->flow, id);
-    team_world_until(world, STATE, "done");
-}
-
-static bool
-main_has(TeamWorld *world, const char *path)
-{
-    GitRepo *git = repo_git(world->w->repo);
-    g_autofree char *tip = git_branch_oid(git, "main", NULL);
-    g_autoptr(TreeEntry) entry = contents_entry(git, tip, path, NULL);
-
-    return entry != NULL;
-}
-
-static void
-expect(TeamWorld *world, const char *sql, const char *value)
-{
-    g_autofree char *text = team_world_text(world, sql);
-
-    g_assert_cmpstr(text, ==, value);
+    team_world_until(world, TEAM_WORLD_STATE, "done");
 }
 
 /* ---- all the way ---- */
@@ -81,20 +52,20 @@ test_happy(void)
     g_autoptr(TeamWorld) world = team_world_new(NULL);
     g_autofree char *id = team_world_task(world, one_step, NULL);
 
-    code(world, "work", "m.js", "ok\n", 1);
+    team_world_code(world, "work", "m.js", "ok\n", 1);
     look(world, "approve", "approve");
     land(world, id);
-    g_assert_true(main_has(world, "m.js"));
-    g_assert_false(main_has(world, ".coop/plans/task-1.md"));
-    expect(world, "SELECT rung FROM tasks", "merged");
-    expect(world, "SELECT title FROM threads", "Multiply");
-    expect(world, "SELECT COUNT(*) FROM threads", "1");
-    expect(world, "SELECT COUNT(*) FROM reviews WHERE state = 'APPROVED'", "2");
-    expect(world, "SELECT COUNT(*) FROM events WHERE kind = 'task.completed'", "1");
-    expect(world, "SELECT json_extract(report, '$.tests.total') FROM tasks", "6");
-    expect(world, "SELECT json_extract(report, '$.final_tests.total') FROM tasks", "2");
+    g_assert_true(team_world_main_has(world, "m.js"));
+    g_assert_false(team_world_main_has(world, ".coop/plans/task-1.md"));
+    team_world_expect(world, "SELECT rung FROM tasks", "merged");
+    team_world_expect(world, "SELECT title FROM threads", "Multiply");
+    team_world_expect(world, "SELECT COUNT(*) FROM threads", "1");
+    team_world_expect(world, "SELECT COUNT(*) FROM reviews WHERE state = 'APPROVED'", "2");
+    team_world_expect(world, "SELECT COUNT(*) FROM events WHERE kind = 'task.completed'", "1");
+    team_world_expect(world, "SELECT json_extract(report, '$.tests.total') FROM tasks", "6");
+    team_world_expect(world, "SELECT json_extract(report, '$.final_tests.total') FROM tasks", "2");
     /* Nothing of the steps is left but the task's own branch. */
-    expect(world, "SELECT COUNT(*) FROM repository_refs WHERE name LIKE '%--%'", "0");
+    team_world_expect(world, "SELECT COUNT(*) FROM repository_refs WHERE name LIKE '%--%'", "0");
     g_assert_nonnull(strstr(world->calls->str, "release task-1-multiply -"));
 }
 
@@ -104,19 +75,19 @@ test_restarts_everywhere(void)
     g_autoptr(TeamWorld) world = team_world_new(NULL);
     g_autofree char *id = team_world_task(world, one_step, NULL);
 
-    team_world_until(world, STATE, "working");
+    team_world_until(world, TEAM_WORLD_STATE, "working");
     team_world_restart(world);
-    code(world, "work", "m.js", "ok\n", 1);
+    team_world_code(world, "work", "m.js", "ok\n", 1);
     team_world_restart(world);
     team_world_until(world, "SELECT COUNT(*) FROM task_executions WHERE kind = 'review'", "1");
     team_world_restart(world);
     look(world, "approve", "approve");
     team_world_restart(world);
     land(world, id);
-    expect(world, "SELECT COUNT(*) FROM threads", "1");
-    expect(world, "SELECT COUNT(*) FROM reviews", "2");
-    expect(world, "SELECT COUNT(*) FROM task_executions", "3");
-    expect(world, "SELECT COUNT(*) FROM merges", "1");
+    team_world_expect(world, "SELECT COUNT(*) FROM threads", "1");
+    team_world_expect(world, "SELECT COUNT(*) FROM reviews", "2");
+    team_world_expect(world, "SELECT COUNT(*) FROM task_executions", "3");
+    team_world_expect(world, "SELECT COUNT(*) FROM merges", "1");
 }
 
 /* As a restore does: who is gone afterwards hears of no event. */
@@ -128,7 +99,7 @@ test_started_twice(void)
     team_start(world->team);
     team_world_restart(world);
     g_autofree char *id = team_world_task(world, one_step, NULL);
-    code(world, "work", "m.js", "ok\n", 1);
+    team_world_code(world, "work", "m.js", "ok\n", 1);
     look(world, "approve", "approve");
     land(world, id);
 }
@@ -141,7 +112,7 @@ test_fixes(void)
     g_autoptr(TeamWorld) world = team_world_new(NULL);
     g_autofree char *id = team_world_task(world, one_step, NULL);
 
-    code(world, "work", "m.js", "bad\n", 0);
+    team_world_code(world, "work", "m.js", "bad\n", 0);
     g_autoptr(Json) agent = team_world_agent(world, "work");
     const char *feedback = row_text(json_object_get(agent, "brief"), "feedback");
 
@@ -149,7 +120,7 @@ test_fixes(void)
     g_assert_cmpint(row_int(agent, "try"), ==, 2);
     g_assert_cmpstr(row_text(agent, "lease"), ==, "task-1-multiply");
     team_world_done(world, agent, "m.js", "ok\n", 1);
-    team_world_until(world, STATE, "reviewing");
+    team_world_until(world, TEAM_WORLD_STATE, "reviewing");
 }
 
 static void
@@ -159,10 +130,10 @@ test_three_failures_block(void)
     g_autofree char *id = team_world_task(world, one_step, NULL);
 
     for (guint i = 0; i < 3; i++)
-        code(world, "work", "m.js", i == 0 ? "a\n" : i == 1 ? "b\n" : "c\n", 0);
-    team_world_until(world, STATE, "blocked");
-    expect(world, "SELECT state FROM questions", "open");
-    expect(world, "SELECT COUNT(*) FROM events WHERE kind = 'human.asked'", "1");
+        team_world_code(world, "work", "m.js", i == 0 ? "a\n" : i == 1 ? "b\n" : "c\n", 0);
+    team_world_until(world, TEAM_WORLD_STATE, "blocked");
+    team_world_expect(world, "SELECT state FROM questions", "open");
+    team_world_expect(world, "SELECT COUNT(*) FROM events WHERE kind = 'human.asked'", "1");
     while (strstr(world->calls->str, "release task-1-multiply files") == NULL)
         g_main_context_iteration(NULL, TRUE);
     team_world_sql(world, "UPDATE questions SET state = 'answered', answer = 'use *', answered_us = 3");
@@ -182,11 +153,11 @@ test_nothing_done(void)
     g_autoptr(TeamWorld) world = team_world_new(NULL);
     g_autofree char *id = team_world_task(world, chain, NULL);
 
-    code(world, "work", NULL, NULL, 1);
-    code(world, "work", "a.js", "a\n", 1);
+    team_world_code(world, "work", NULL, NULL, 1);
+    team_world_code(world, "work", "a.js", "a\n", 1);
     team_world_until(world, "SELECT tries FROM steps WHERE name = 'add'", "2");
-    code(world, "work", "b.js", "b\n", -1);
-    team_world_until(world, STATE, "reviewing");
+    team_world_code(world, "work", "b.js", "b\n", -1);
+    team_world_until(world, TEAM_WORLD_STATE, "reviewing");
 }
 
 static void
@@ -201,10 +172,10 @@ test_lost(void)
         g_assert_cmpint(row_int(agent, "try"), ==, 1);
         team_world_lost(world, agent);
     }
-    team_world_until(world, STATE, "blocked");
+    team_world_until(world, TEAM_WORLD_STATE, "blocked");
     team_world_unblock(world, id);
-    code(world, "work", "m.js", "ok\n", 1);
-    team_world_until(world, STATE, "reviewing");
+    team_world_code(world, "work", "m.js", "ok\n", 1);
+    team_world_until(world, TEAM_WORLD_STATE, "reviewing");
 }
 
 /* ---- side by side ---- */
@@ -224,8 +195,8 @@ test_parallel(void)
     team_world_done(world, sub, "sub.js", "2\n", 1);
     look(world, "approve", "approve");
     land(world, id);
-    g_assert_true(main_has(world, "add.js"));
-    g_assert_true(main_has(world, "sub.js"));
+    g_assert_true(team_world_main_has(world, "add.js"));
+    g_assert_true(team_world_main_has(world, "sub.js"));
 }
 
 static void
@@ -261,7 +232,7 @@ test_conflict(void)
     g_assert_cmpstr(row_text(resolver, "git_branch"), ==, "task-1--coder-2");
     g_assert_cmpstr(row_text(json_object_get(bundle, "ours"), "name"), ==, "task-1");
     g_assert_cmpint(json_array_size(json_object_get(bundle, "files")), ==, 1);
-    expect(world, "SELECT COUNT(*) FROM events WHERE kind = 'merge.conflicted'", "1");
+    team_world_expect(world, "SELECT COUNT(*) FROM events WHERE kind = 'merge.conflicted'", "1");
 
     /* As an agent that merges and resolves: its branch has the task's in it. */
     g_autofree char *tip = git_branch_oid(repo_git(world->w->repo), "task-1", NULL);
@@ -269,11 +240,11 @@ test_conflict(void)
 
     forge_world_move(world->w, "task-1--coder-2", oid);
     team_world_done(world, resolver, NULL, NULL, 1);
-    team_world_until(world, STATE, "reviewing");
+    team_world_until(world, TEAM_WORLD_STATE, "reviewing");
     g_autofree char *joined = git_branch_oid(repo_git(world->w->repo), "task-1", NULL);
 
     g_assert_true(joined != NULL);
-    expect(world, "SELECT joins FROM steps WHERE name = 'sub'", "1");
+    team_world_expect(world, "SELECT joins FROM steps WHERE name = 'sub'", "1");
 }
 
 /* ---- reviews ---- */
@@ -284,19 +255,19 @@ test_changes(void)
     g_autoptr(TeamWorld) world = team_world_new(NULL);
     g_autofree char *id = team_world_task(world, one_step, NULL);
 
-    code(world, "work", "m.js", "ok\n", 1);
+    team_world_code(world, "work", "m.js", "ok\n", 1);
     look(world, "approve", "changes");
     g_autoptr(Json) fixer = team_world_agent(world, "fix");
 
     g_assert_nonnull(strstr(row_text(json_object_get(fixer, "brief"), "goal"), "wrong"));
-    expect(world, "SELECT COUNT(*) FROM reviews WHERE state = 'CHANGES_REQUESTED'", "1");
+    team_world_expect(world, "SELECT COUNT(*) FROM reviews WHERE state = 'CHANGES_REQUESTED'", "1");
     /* The one on a line of the change is there; the other is in the words of the review. */
-    expect(world, "SELECT COUNT(*) FROM review_comments", "1");
-    expect(world, "SELECT COUNT(*) FROM reviews WHERE body LIKE '%elsewhere%'", "1");
+    team_world_expect(world, "SELECT COUNT(*) FROM review_comments", "1");
+    team_world_expect(world, "SELECT COUNT(*) FROM reviews WHERE body LIKE '%elsewhere%'", "1");
     team_world_done(world, fixer, "m.js", "better\n", 1);
     look(world, "approve", "approve");
     land(world, id);
-    expect(world, "SELECT round FROM tasks", "2");
+    team_world_expect(world, "SELECT round FROM tasks", "2");
 }
 
 static void
@@ -305,13 +276,13 @@ test_rounds_end(void)
     g_autoptr(TeamWorld) world = team_world_new(&(TeamLimits){.rounds = 2, .retry_ms = 1});
     g_autofree char *id = team_world_task(world, one_step, NULL);
 
-    code(world, "work", "m.js", "ok\n", 1);
+    team_world_code(world, "work", "m.js", "ok\n", 1);
     look(world, "approve", "changes");
-    code(world, "fix", "m.js", "better\n", 1);
+    team_world_code(world, "fix", "m.js", "better\n", 1);
     look(world, "changes", "approve");
-    team_world_until(world, STATE, "blocked");
+    team_world_until(world, TEAM_WORLD_STATE, "blocked");
     team_world_unblock(world, id);
-    code(world, "fix", "m.js", "best\n", 1);
+    team_world_code(world, "fix", "m.js", "best\n", 1);
     look(world, "approve", "approve");
     land(world, id);
 }
@@ -322,7 +293,7 @@ static void
 enter_queue(TeamWorld *world, const char *id)
 {
     look(world, "approve", "approve");
-    team_world_until(world, STATE, "landing");
+    team_world_until(world, TEAM_WORLD_STATE, "landing");
     team_world_pass(world);
     flow_wake(world->team->flow, id);
 }
@@ -333,7 +304,7 @@ test_target_conflicts(void)
     g_autoptr(TeamWorld) world = team_world_new(NULL);
     g_autofree char *id = team_world_task(world, one_step, NULL);
 
-    code(world, "work", "m.js", "ok\n", 1);
+    team_world_code(world, "work", "m.js", "ok\n", 1);
     g_autofree char *theirs = forge_world_change(world->w, "main", "m.js", "theirs\n", world->w->root);
 
     enter_queue(world, id);
@@ -342,7 +313,7 @@ test_target_conflicts(void)
 
     g_assert_cmpstr(row_text(json_object_get(bundle, "ours"), "name"), ==, "main");
     g_assert_nonnull(strstr(row_text(json_object_get(resolver, "brief"), "goal"), "git fetch origin main"));
-    expect(world, STATE, "working");
+    team_world_expect(world, TEAM_WORLD_STATE, "working");
 }
 
 static void
@@ -352,7 +323,7 @@ test_queue_finds_failures(void)
     g_autofree char *id = team_world_task(world, one_step, NULL);
 
     world->checks->verdict = "failed";
-    code(world, "work", "m.js", "ok\n", 1);
+    team_world_code(world, "work", "m.js", "ok\n", 1);
     enter_queue(world, id);
     g_autoptr(Json) fixer = team_world_agent(world, "fix");
 
@@ -360,8 +331,8 @@ test_queue_finds_failures(void)
     team_world_done(world, fixer, "m.js", "better\n", 1);
     look(world, "approve", "approve");
     land(world, id);
-    expect(world, "SELECT COUNT(*) FROM merges WHERE state = 'landed'", "1");
-    expect(world, "SELECT round FROM tasks", "2");
+    team_world_expect(world, "SELECT COUNT(*) FROM merges WHERE state = 'landed'", "1");
+    team_world_expect(world, "SELECT round FROM tasks", "2");
 }
 
 /* ---- the end ---- */
@@ -381,10 +352,10 @@ test_rungs(void)
         g_autoptr(TeamWorld) world = team_world_new(NULL);
         g_autofree char *id = team_world_task(world, one_step, cases[i].policy);
 
-        code(world, "work", "m.js", "ok\n", 1);
-        team_world_until(world, STATE, "done");
-        expect(world, "SELECT rung FROM tasks", cases[i].rung);
-        expect(world, "SELECT draft FROM threads", cases[i].draft ? "1" : "0");
+        team_world_code(world, "work", "m.js", "ok\n", 1);
+        team_world_until(world, TEAM_WORLD_STATE, "done");
+        team_world_expect(world, "SELECT rung FROM tasks", cases[i].rung);
+        team_world_expect(world, "SELECT draft FROM threads", cases[i].draft ? "1" : "0");
     }
 }
 
@@ -395,7 +366,7 @@ test_pull_at_the_end(void)
     g_autofree char *id = team_world_task(world, one_step, "{\"pull_request\": \"end\"}");
     g_autoptr(Json) agent = team_world_agent(world, "work");
 
-    expect(world, "SELECT COUNT(*) FROM threads", "0");
+    team_world_expect(world, "SELECT COUNT(*) FROM threads", "0");
     team_world_done(world, agent, "m.js", "ok\n", 1);
     look(world, "approve", "approve");
     land(world, id);
@@ -414,7 +385,7 @@ test_no_repository(void)
         g_assert_cmpstr(row_text(agent, "lease"), ==, "task-1");
         team_world_done(world, agent, NULL, NULL, 1);
     }
-    team_world_until(world, STATE, "done");
+    team_world_until(world, TEAM_WORLD_STATE, "done");
 }
 
 static void
@@ -435,10 +406,10 @@ test_stop(void)
     flow_stop(world->team->flow, id, "cancelled", "not wanted", "local", on_stopped, &stopped);
     while (!stopped)
         g_main_context_iteration(NULL, TRUE);
-    expect(world, STATE, "cancelled");
-    expect(world, "SELECT state FROM threads", "closed");
-    expect(world, "SELECT actor FROM events WHERE kind = 'task.cancelled'", "local");
-    expect(world, "SELECT COUNT(*) FROM task_executions WHERE state = 'queued'", "0");
+    team_world_expect(world, TEAM_WORLD_STATE, "cancelled");
+    team_world_expect(world, "SELECT state FROM threads", "closed");
+    team_world_expect(world, "SELECT actor FROM events WHERE kind = 'task.cancelled'", "local");
+    team_world_expect(world, "SELECT COUNT(*) FROM task_executions WHERE state = 'queued'", "0");
     g_assert_nonnull(strstr(world->calls->str, "stop\n"));
     g_assert_nonnull(strstr(world->calls->str, "release task-1-add files"));
 }
@@ -455,8 +426,8 @@ test_stop_goes_on(void)
                    "UPDATE tasks SET ending = '{\"state\": \"cancelled\", \"reason\": null, \"actor\": "
                    "\"local\"}'");
     team_world_restart(world);
-    team_world_until(world, STATE, "cancelled");
-    expect(world, "SELECT state FROM threads", "closed");
+    team_world_until(world, TEAM_WORLD_STATE, "cancelled");
+    team_world_expect(world, "SELECT state FROM threads", "closed");
     g_assert_true(g_queue_is_empty(&world->started));
 }
 
@@ -472,13 +443,13 @@ test_failed_goes_on(void)
     flow_stop(world->team->flow, id, "failed", "too slow", "local", on_stopped, &stopped);
     while (!stopped)
         g_main_context_iteration(NULL, TRUE);
-    expect(world, STATE, "failed");
-    expect(world, "SELECT problem FROM tasks", "too slow");
+    team_world_expect(world, TEAM_WORLD_STATE, "failed");
+    team_world_expect(world, "SELECT problem FROM tasks", "too slow");
     team_world_unblock(world, id);
-    code(world, "work", "m.js", "ok\n", 1);
+    team_world_code(world, "work", "m.js", "ok\n", 1);
     look(world, "approve", "approve");
     land(world, id);
-    expect(world, "SELECT COUNT(*) FROM threads", "1");
+    team_world_expect(world, "SELECT COUNT(*) FROM threads", "1");
 }
 
 /* The event is what the door says; nothing else happens here. */
@@ -495,8 +466,8 @@ test_budget(void)
                               .task_id = id,
                               .data = "{\"message\": \"1 of 1 tokens of task are spent\"}"},
                  1);
-    team_world_until(world, STATE, "blocked");
-    expect(world, "SELECT problem FROM tasks", "1 of 1 tokens of task are spent");
+    team_world_until(world, TEAM_WORLD_STATE, "blocked");
+    team_world_expect(world, "SELECT problem FROM tasks", "1 of 1 tokens of task are spent");
 }
 
 static void
@@ -509,7 +480,7 @@ test_places(void)
     bool stopped = false;
 
     team_world_until(world, "SELECT COUNT(*) FROM tasks WHERE state = 'working'", "2");
-    expect(world, "SELECT state FROM tasks WHERE number = 3", "queued");
+    team_world_expect(world, "SELECT state FROM tasks WHERE number = 3", "queued");
     flow_stop(world->team->flow, first, "cancelled", NULL, "local", on_stopped, &stopped);
     team_world_until(world, "SELECT state FROM tasks WHERE number = 3", "working");
 }

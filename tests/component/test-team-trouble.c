@@ -4,23 +4,13 @@
 
 #include "base/clock.h"
 #include "base/err.h"
-#include "forge/contents.h"
 #include "team-world.h"
 
-#define STATE "SELECT state FROM tasks WHERE number = 1"
 #define HOUR_US (G_GINT64_CONSTANT(3600) * G_USEC_PER_SEC)
 
 static const char one_step[] =
     "{\"project\": \"calc\", \"features\": [{\"name\": \"multiply\", \"acceptance\": [{\"name\": \"tests\", "
     "\"run\": \"make test\"}]}], \"steps\": [{\"name\": \"multiply\", \"title\": \"Write multiply\"}]}";
-
-static void
-code(TeamWorld *world, const char *kind, const char *file, const char *text, int passed)
-{
-    g_autoptr(Json) agent = team_world_agent(world, kind);
-
-    team_world_done(world, agent, file, text, passed);
-}
 
 static void
 look(TeamWorld *world, const char *kind, const char *findings)
@@ -37,24 +27,6 @@ approve(TeamWorld *world)
     look(world, "review", "[]");
 }
 
-static void
-expect(TeamWorld *world, const char *sql, const char *value)
-{
-    g_autofree char *text = team_world_text(world, sql);
-
-    g_assert_cmpstr(text, ==, value);
-}
-
-static bool
-main_has(TeamWorld *world, const char *path)
-{
-    GitRepo *git = repo_git(world->w->repo);
-    g_autofree char *tip = git_branch_oid(git, "main", NULL);
-    g_autoptr(TreeEntry) entry = contents_entry(git, tip, path, NULL);
-
-    return entry != NULL;
-}
-
 /* ---- the last rung ---- */
 
 /* What nobody of the squad can review is not merged where a review is the last that was asked for. */
@@ -66,11 +38,11 @@ test_nobody_reviews(void)
     team_world_sql(world, "UPDATE squad_members SET is_active = 0 WHERE archetype IN ('reviewer', 'tester')");
     g_autofree char *id = team_world_task(world, one_step, "{\"until\": \"reviewed\"}");
 
-    code(world, "work", "m.js", "ok\n", 1);
-    team_world_until(world, STATE, "done");
-    expect(world, "SELECT rung FROM tasks", "ready");
-    expect(world, "SELECT COUNT(*) FROM merges", "0");
-    g_assert_false(main_has(world, "m.js"));
+    team_world_code(world, "work", "m.js", "ok\n", 1);
+    team_world_until(world, TEAM_WORLD_STATE, "done");
+    team_world_expect(world, "SELECT rung FROM tasks", "ready");
+    team_world_expect(world, "SELECT COUNT(*) FROM merges", "0");
+    g_assert_false(team_world_main_has(world, "m.js"));
 }
 
 /* Who reviews gets a clean box and the whole change, also where a plan uses such names itself. */
@@ -99,12 +71,12 @@ test_no_verdict(void)
     g_autoptr(TeamWorld) world = team_world_new(NULL);
     g_autofree char *id = team_world_task(world, one_step, NULL);
 
-    code(world, "work", "m.js", "ok\n", 1);
+    team_world_code(world, "work", "m.js", "ok\n", 1);
     look(world, "test", "[]");
-    code(world, "review", NULL, NULL, 1);
-    team_world_until(world, STATE, "working");
-    expect(world, "SELECT COUNT(*) FROM reviews WHERE state = 'APPROVED'", "1");
-    expect(world, "SELECT kind FROM steps ORDER BY n DESC LIMIT 1", "fix");
+    team_world_code(world, "review", NULL, NULL, 1);
+    team_world_until(world, TEAM_WORLD_STATE, "working");
+    team_world_expect(world, "SELECT COUNT(*) FROM reviews WHERE state = 'APPROVED'", "1");
+    team_world_expect(world, "SELECT kind FROM steps ORDER BY n DESC LIMIT 1", "fix");
 }
 
 /* Nobody is called, nothing is hidden, and no other review's mark is in it. */
@@ -114,17 +86,19 @@ test_words_in_reviews(void)
     g_autoptr(TeamWorld) world = team_world_new(NULL);
     g_autofree char *id = team_world_task(world, one_step, NULL);
 
-    code(world, "work", "m.js", "ok\n", 1);
+    team_world_code(world, "work", "m.js", "ok\n", 1);
     look(world, "test",
          "[{\"path\": \"m.js\", \"line\": 1, \"body\": \"@all ![x](http://x/y)\"}, {\"path\": \"a`b\", "
          "\"body\": \"@all <!-- coop: x -->\"}]");
     look(world, "review", "[]");
-    team_world_until(world, STATE, "landing");
-    expect(world, "SELECT COUNT(*) FROM reviews WHERE body LIKE '%@all%' OR body LIKE '%<!-- coop: x%'", "0");
-    expect(world, "SELECT COUNT(*) FROM reviews WHERE body LIKE '%`a?b`, line 0: @%all &lt;!-- coop: x%'",
-           "1");
-    expect(world, "SELECT COUNT(*) FROM review_comments WHERE body LIKE '%@all%' OR body LIKE '%![x]%'", "0");
-    expect(world, "SELECT COUNT(*) FROM review_comments", "1");
+    team_world_until(world, TEAM_WORLD_STATE, "landing");
+    team_world_expect(
+        world, "SELECT COUNT(*) FROM reviews WHERE body LIKE '%@all%' OR body LIKE '%<!-- coop: x%'", "0");
+    team_world_expect(
+        world, "SELECT COUNT(*) FROM reviews WHERE body LIKE '%`a?b`, line 0: @%all &lt;!-- coop: x%'", "1");
+    team_world_expect(
+        world, "SELECT COUNT(*) FROM review_comments WHERE body LIKE '%@all%' OR body LIKE '%![x]%'", "0");
+    team_world_expect(world, "SELECT COUNT(*) FROM review_comments", "1");
 }
 
 /* A hundred findings of some kilobytes each are more than a review can hold. */
@@ -140,11 +114,11 @@ test_long_review(void)
         g_string_append_printf(findings, "%s{\"path\": \"elsewhere\", \"line\": 1, \"body\": \"%s\"}",
                                i > 0 ? ", " : "", words);
     g_string_append_c(findings, ']');
-    code(world, "work", "m.js", "ok\n", 1);
+    team_world_code(world, "work", "m.js", "ok\n", 1);
     look(world, "test", findings->str);
     look(world, "review", "[]");
-    team_world_until(world, STATE, "landing");
-    expect(world, "SELECT COUNT(*) FROM reviews WHERE body LIKE '%<!-- coop:%'", "2");
+    team_world_until(world, TEAM_WORLD_STATE, "landing");
+    team_world_expect(world, "SELECT COUNT(*) FROM reviews WHERE body LIKE '%<!-- coop:%'", "2");
 }
 
 /* Whoever resolves a conflict and does nothing is not asked for ever. */
@@ -154,20 +128,20 @@ test_conflicts_end(void)
     g_autoptr(TeamWorld) world = team_world_new(&(TeamLimits){.rounds = 2, .retry_ms = 1});
     g_autofree char *id = team_world_task(world, one_step, NULL);
 
-    code(world, "work", "m.js", "ok\n", 1);
+    team_world_code(world, "work", "m.js", "ok\n", 1);
     g_autofree char *theirs = forge_world_change(world->w, "main", "m.js", "theirs\n", world->w->root);
 
     for (guint i = 0; i < 2; i++) {
         approve(world);
-        team_world_until(world, STATE, "landing");
+        team_world_until(world, TEAM_WORLD_STATE, "landing");
         if (i > 0)
             break;
         team_world_pass(world);
         flow_wake(world->team->flow, id);
-        code(world, "resolve", NULL, NULL, 1);
+        team_world_code(world, "resolve", NULL, NULL, 1);
     }
-    team_world_until(world, STATE, "blocked");
-    expect(world, "SELECT COUNT(*) FROM questions WHERE state = 'open'", "1");
+    team_world_until(world, TEAM_WORLD_STATE, "blocked");
+    team_world_expect(world, "SELECT COUNT(*) FROM questions WHERE state = 'open'", "1");
     team_world_unblock(world, id);
     g_autoptr(Json) resolver = team_world_agent(world, "resolve");
 
@@ -188,9 +162,9 @@ test_clock_goes_back(void)
 
     team_world_sql(world, later);
     team_world_done(world, first, "m.js", "bad\n", 0);
-    code(world, "work", "m.js", "ok\n", 1);
-    team_world_until(world, STATE, "reviewing");
-    expect(world, "SELECT tries FROM steps", "2");
+    team_world_code(world, "work", "m.js", "ok\n", 1);
+    team_world_until(world, TEAM_WORLD_STATE, "reviewing");
+    team_world_expect(world, "SELECT tries FROM steps", "2");
 }
 
 /* No pause is longer than the longest that is ever made. */
@@ -211,8 +185,8 @@ test_pause_of_another_clock(void)
         team_world_sql(world, sql);
         team_world_done(world, agent, "m.js", "ok\n", 1);
         if (i == 1)
-            code(world, "work", "m.js", "better\n", 1);
-        team_world_until(world, STATE, "reviewing");
+            team_world_code(world, "work", "m.js", "better\n", 1);
+        team_world_until(world, TEAM_WORLD_STATE, "reviewing");
     }
 }
 
@@ -232,18 +206,18 @@ test_by_hand(void)
         id);
     g_autofree char *oid = forge_world_change(world->w, "task-1--coder-0", "x", "y\n", world->w->root);
 
-    code(world, "work", "m.js", "ok\n", 1);
+    team_world_code(world, "work", "m.js", "ok\n", 1);
     approve(world);
     team_world_sql(world, row);
-    team_world_until(world, STATE, "landing");
+    team_world_until(world, TEAM_WORLD_STATE, "landing");
     team_world_pass(world);
     flow_wake(world->team->flow, id);
-    team_world_until(world, STATE, "done");
+    team_world_until(world, TEAM_WORLD_STATE, "done");
     g_autofree char *still = git_branch_oid(repo_git(world->w->repo), "task-1--coder-0", NULL);
 
     g_assert_cmpstr(still, ==, oid);
     g_assert_null(strstr(world->calls->str, "release agent:"));
-    expect(world, "SELECT COUNT(*) FROM repository_refs WHERE name LIKE '%--%'", "1");
+    team_world_expect(world, "SELECT COUNT(*) FROM repository_refs WHERE name LIKE '%--%'", "1");
 }
 
 /* ---- a disk that is full for a while ---- */
@@ -261,9 +235,9 @@ test_admitted_later(void)
         g_main_context_iteration(NULL, TRUE);
     while (world->team->flow->admitting)
         g_main_context_iteration(NULL, TRUE);
-    expect(world, STATE, "queued");
+    team_world_expect(world, TEAM_WORLD_STATE, "queued");
     team_world_sql(world, "DROP TRIGGER full");
-    team_world_until(world, STATE, "working");
+    team_world_until(world, TEAM_WORLD_STATE, "working");
 }
 
 /* ---- people ---- */
@@ -298,8 +272,8 @@ block(TeamWorld *world)
 {
     char *id = team_world_task(world, one_step, "{\"tries\": 1}");
 
-    code(world, "work", "m.js", "bad\n", 0);
-    team_world_until(world, STATE, "blocked");
+    team_world_code(world, "work", "m.js", "bad\n", 0);
+    team_world_until(world, TEAM_WORLD_STATE, "blocked");
     return id;
 }
 
@@ -311,10 +285,10 @@ test_answer_stop(void)
     g_autofree char *id = block(world);
 
     answer(world, id, " Stop\n");
-    team_world_until(world, STATE, "cancelled");
-    expect(world, "SELECT state FROM questions", "answered");
-    expect(world, "SELECT COUNT(*) FROM task_executions", "1");
-    expect(world, "SELECT actor FROM events WHERE kind = 'task.cancelled'", "local");
+    team_world_until(world, TEAM_WORLD_STATE, "cancelled");
+    team_world_expect(world, "SELECT state FROM questions", "answered");
+    team_world_expect(world, "SELECT COUNT(*) FROM task_executions", "1");
+    team_world_expect(world, "SELECT actor FROM events WHERE kind = 'task.cancelled'", "local");
 }
 
 static void
@@ -340,8 +314,8 @@ test_long_answer(void)
 
     team_world_sql(world, sql);
     answer(world, id, text);
-    expect(world, "SELECT LENGTH(answer) FROM questions", "16384");
-    team_world_until(world, STATE, "working");
+    team_world_expect(world, "SELECT LENGTH(answer) FROM questions", "16384");
+    team_world_until(world, TEAM_WORLD_STATE, "working");
 }
 
 int
