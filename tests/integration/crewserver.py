@@ -32,6 +32,11 @@ ENDS = ('done', 'failed', 'lost', 'stopped')
 
 
 class CrewServer(WorkServer):
+    def script(self, text):
+        """What the model says."""
+        answer = self.ask('PUT', '/api/v1/providers/openai', body={'kind': 'script', 'script': text})
+        assert answer.status in (200, 201), answer
+
     def begin_agent(self, *lines, **more):
         """One that does what the lines say, or of another adapter."""
         prelude = [] if 'adapter' in more else [FACE]

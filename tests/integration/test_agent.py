@@ -40,8 +40,7 @@ SCRIPT = r'''conversations:
 @pytest.fixture(scope='module')
 def server():
     with crew_serving() as running:
-        answer = running.ask('PUT', '/api/v1/providers/openai', body={'kind': 'script', 'script': SCRIPT})
-        assert answer.status in (200, 201), answer
+        running.script(SCRIPT)
         yield running
 
 
