@@ -290,8 +290,9 @@ read_post(Look *l, DbRows *rows)
     return p;
 }
 
-/* More than are wanted are asked for: those under way are still waiting, as far as rows go.  Messages in a
- * chat are read in their order, so that each waits for those before it. */
+/* More than are wanted are asked for: those under way are still waiting, as far as rows go.  Whoever follows
+ * a squad or reads a chat gets what happens in its order, so that each event waits for those before it; what
+ * somebody asks for, a ping or a repetition, waits for none. */
 static bool
 look_work(DbTx *tx, void *data, GError **error)
 {
@@ -301,9 +302,9 @@ look_work(DbTx *tx, void *data, GError **error)
         tx,
         "SELECT d.id, d.hook_id, d.tries, d.guid, d.event, d.body, h.url, h.secret, d.next_us, h.squad_id, "
         "h.task_id, h.created_us FROM deliveries d JOIN hooks h ON h.id = d.hook_id WHERE d.state = "
-        "'waiting' "
-        "AND h.active = 1 AND (h.task_id IS NULL OR NOT EXISTS (SELECT 1 FROM deliveries e WHERE e.hook_id = "
-        "d.hook_id AND e.id < d.id AND e.state = 'waiting')) ORDER BY d.next_us, d.id LIMIT ?",
+        "'waiting' AND h.active = 1 AND (h.repository_id IS NOT NULL OR d.seq IS NULL OR NOT EXISTS (SELECT "
+        "1 FROM deliveries e WHERE e.state = 'waiting' AND e.hook_id = d.hook_id AND e.id < d.id AND e.seq "
+        "IS NOT NULL)) ORDER BY d.next_us, d.id LIMIT ?",
         DB_ARGS(db_int(HOOK_SENDING_MAX * 2)), error);
     bool more = true;
 

@@ -218,6 +218,72 @@ def test_not_again_after(squad, answer):
     assert failed['status'] == answer and str(answer) in failed['problem']
 
 
+# ---- one after the other ----
+
+@contextlib.contextmanager
+def two_receivers(squad):
+    """Both hear the same; the first one is the squad's own."""
+    with HookServer() as other:
+        events = ['task.created', 'task.cancelled']
+        yield squad.add(events=events), squad.add(events=events, url=other.url(), secret=other.secret), other
+
+
+def heard_by(receiver, n):
+    return [receiver.next().event for _ in range(n)]
+
+
+def state_of(squad, hook, event):
+    return next(d for d in squad.deliveries(hook) if d['event'] == event)['state']
+
+
+@pytest.mark.parametrize('answer', [500, 'slow'])
+def test_in_their_order(squad, answer):
+    """What comes later waits for what came before, over kill -9, and nobody else waits for it."""
+    with two_receivers(squad) as (hook, _, other):
+        squad.heard.answers = [answer]
+        squad.stop(squad.task())
+        assert heard_by(other, 2) == ['task.created', 'task.cancelled']
+        first = squad.heard.next()
+        wait_until(lambda: len(squad.deliveries(hook)) == 2, 'both deliveries')
+        assert first.event == 'task.created' and squad.heard.got.empty()
+        squad.server.kill()
+        due_now(squad.server)
+        squad.server.start()
+        again, last = squad.heard.next(), squad.heard.next()
+        assert (again.guid, again.event, last.event) == (first.guid, 'task.created', 'task.cancelled')
+        wait_until(lambda: {d['state'] for d in squad.deliveries(hook)} == {'done'}, 'both answers')
+
+
+def test_one_is_given_up(squad):
+    """After its last try it has failed, for all to see, and the next one goes."""
+    with two_receivers(squad) as (hook, _, other):
+        squad.heard.answers = [500, 500]
+        squad.stop(squad.task())
+        assert squad.heard.next().event == 'task.created' and len(heard_by(other, 2)) == 2
+        wait_until(lambda: len(squad.deliveries(hook)) == 2, 'both deliveries')
+        squad.server.kill()
+        with sqlite3.connect(squad.server.home / 'coop.db') as db:
+            db.execute("UPDATE deliveries SET tries = 7, next_us = 0 WHERE event = 'task.created' AND state = 'waiting'")
+        db.close()
+        squad.server.start()
+        assert heard_by(squad.heard, 2) == ['task.created', 'task.cancelled']
+        wait_until(lambda: state_of(squad, hook, 'task.cancelled') == 'done', 'the next one')
+        failed = next(d for d in squad.deliveries(hook) if d['event'] == 'task.created')
+        assert (failed['state'], failed['tries'], failed['problem']) == ('failed', 8, 'it was answered with 500')
+
+
+def test_who_asks_waits_for_none(squad):
+    """A ping shows whether the receiver is back."""
+    hook = squad.add(events=['task.created'])
+    squad.heard.answers = [500]
+    squad.task()
+    assert squad.heard.next().event == 'task.created'
+    wait_until(lambda: squad.deliveries(hook)[0]['tries'] == 1, 'the first try')
+    squad.server.post(f'{squad.at}/{hook["id"]}/ping', b'', status=200)
+    assert squad.heard.next().event == 'ping'
+    assert state_of(squad, hook, 'task.created') == 'waiting'
+
+
 # ---- commands ----
 
 def test_commands(squad, coop, tmp_path):

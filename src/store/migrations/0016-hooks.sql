@@ -52,3 +52,5 @@ CREATE INDEX hooks_by_repository ON hooks (repository_id);
 CREATE INDEX hooks_by_squad ON hooks (squad_id);
 CREATE INDEX deliveries_by_state ON deliveries (state, next_us);
 CREATE INDEX deliveries_by_hook ON deliveries (hook_id, id);
+-- Whether one waits for another of its hook.
+CREATE INDEX deliveries_in_order ON deliveries (state, hook_id, id);
