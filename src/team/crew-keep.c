@@ -51,6 +51,7 @@ archive_finish(Archive *a, const GError *error)
         a->error = g_error_copy(error);
     loop_timer_cancel(a->crew->loop, &a->more);
     loop_timer_cancel(a->crew->loop, &a->deadline);
+    g_ptr_array_remove_fast(a->crew->archives, a);
     if (a->fd >= 0)
         close(a->fd);
     if (a->error == NULL && rename(a->part, a->full) < 0)
@@ -151,12 +152,26 @@ archive_start(Crew *crew, Box *box, const char *id, const char *path, ArchiveFun
     a->path = g_strdup_printf("kept/%s.tar", id);
     a->full = g_build_filename(crew->team->spec.home, a->path, NULL);
     a->part = g_strconcat(a->full, ".part", NULL);
+    g_ptr_array_add(crew->archives, a);
     if (open_archive(a, &error))
         a->read = box_tree_read(&place, path, &events, a, &error);
     if (a->read == NULL)
         archive_finish(a, error);
     else
         loop_timer_set(crew->loop, &a->deadline, CREW_KEEP_S * MS_PER_S);
+}
+
+/* The next server begins them anew. */
+void
+crew_keep_end(Crew *crew)
+{
+    while (crew->archives->len > 0) {
+        Archive *a = crew->archives->pdata[0];
+
+        if (a->error == NULL)
+            err_set(&a->error, ERR_CANCELLED, "the server stops");
+        archive_give_up(a, a->read);
+    }
 }
 
 /* ---- rows ---- */

@@ -49,6 +49,7 @@ struct Crew {
     GHashTable *by_box;   /* box id -> Shift, borrowed */
     EventCursor *cursor;  /* NULL: not begun */
     GBytes *tool;         /* coop-agent; NULL: not read yet */
+    GPtrArray *archives;  /* being written, see crew-keep.c */
     GPtrArray *waiting;   /* who waits for an answer of a person, see crew-ask.c */
     CrewEnded ended;
     void *ended_data;
@@ -295,4 +296,5 @@ void crew_follow_end(Crew *crew);
 /* The files of one without a repository; ends in shift_kept(). */
 void shift_keep_files(Shift *s);
 void crew_sweep(Crew *crew); /* what is kept and over; ends in crew_swept() */
+void crew_keep_end(Crew *crew);
 void crew_swept(Crew *crew); /* the first time agents are taken up, before any archive is begun */

@@ -368,6 +368,7 @@ crew_unref(Crew *crew)
         return;
     g_hash_table_unref(crew->shifts);
     g_hash_table_unref(crew->by_box);
+    g_ptr_array_unref(crew->archives);
     g_ptr_array_unref(crew->waiting);
     g_hash_table_unref(crew->adapters);
     g_clear_pointer(&crew->tool, g_bytes_unref);
@@ -390,6 +391,7 @@ crew_new(Team *team)
     crew->loop = team->spec.loop;
     crew->shifts = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, shift_unref);
     crew->by_box = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    crew->archives = g_ptr_array_new();
     crew->waiting = g_ptr_array_new();
     crew->adapters = adapters_load(team->spec.agents_dir);
     return crew;
@@ -477,6 +479,7 @@ crew_free(Crew *crew)
     crew->closed = true;
     crew_follow_end(crew);
     crew_wait_end(crew);
+    crew_keep_end(crew);
     loop_timer_cancel(crew->loop, &crew->timer);
     g_hash_table_iter_init(&iter, crew->shifts);
     while (g_hash_table_iter_next(&iter, NULL, &s))

@@ -79,3 +79,14 @@ def test_a_question_stops_no_clock_of_who_works_on(server):
         taskId=task['id'])
     ended = server.agent_ended(agent, seconds=2 * WAIT_S)
     assert ended['state'] == 'failed' and 'within 5 s' in ended['problem'], (ended['problem'], server.output_of(ended)[-2000:])
+
+
+def test_the_server_stops_while_files_are_kept(server):
+    """Nothing of what it was about is left in its memory, and the next one ends the box."""
+    agent = server.begin_agent('head -c 400M /dev/zero >much',
+                               """face POST /agent/v1/done '{"outcome": "failed", "summary": "no"}'""")
+    wait_until(lambda: list((server.home / 'kept').glob('*.part')), 'the archive')
+    server.stop()
+    assert not list((server.home / 'kept').glob('*.part'))
+    server.restart()
+    wait_until(lambda: not server.has_box(server.agent(agent)), 'the end of the box')
