@@ -6,7 +6,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -174,13 +173,11 @@ reap(Running *r)
 static int
 make_input(const char *text, GError **error)
 {
-    autofd fd = memfd_create("input", MFD_CLOEXEC);
+    int fd = io_open_memory("input", text, strlen(text));
 
-    if (fd < 0 || !io_write_all(fd, text, strlen(text)) || lseek(fd, 0, SEEK_SET) < 0) {
+    if (fd < 0)
         err_errno(error, "the command's input");
-        return -1;
-    }
-    return g_steal_fd(&fd);
+    return fd;
 }
 
 static bool

@@ -2,7 +2,11 @@
 #include "base/io.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
 #include <unistd.h>
+
+#include "base/cleanup.h"
 
 bool
 io_write_all(int fd, const void *data, size_t len)
@@ -40,4 +44,15 @@ io_read_full(int fd, void *data, size_t len)
         got += (size_t)n;
     }
     return (ssize_t)got;
+}
+
+int
+io_open_memory(const char *name, const void *data, size_t len)
+{
+    autofd fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+    if (fd < 0 || !io_write_all(fd, data, len) || lseek(fd, 0, SEEK_SET) < 0 ||
+        fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
+        return -1;
+    return g_steal_fd(&fd);
 }

@@ -9,3 +9,5 @@
 bool io_write_all(int fd, const void *data, size_t len);
 /* Bytes read: less than `len` only at end of file; -1 on error. */
 ssize_t io_read_full(int fd, void *data, size_t len);
+/* A file in memory that holds this and cannot be changed, to be read from its start; -1 on error. */
+int io_open_memory(const char *name, const void *data, size_t len);

@@ -39,34 +39,51 @@ on_pidfd(int fd, GIOCondition condition, gpointer data)
     return G_SOURCE_REMOVE;
 }
 
-/* The child replaces its streams one after the other, so one of ours that it is to get as
- * another number is copied out of their way first. */
+enum { N_COPIES = SPAWN_SECOND_FD + 1 };
+
+/* The child takes its fds one after the other, so one of ours that it is to get as another number is
+ * copied out of their way first. */
 static int
-set_stream(posix_spawn_file_actions_t *actions, int fd, int target, int *ret_copy)
+set_fd(posix_spawn_file_actions_t *actions, int fd, int target, int ret_copies[N_COPIES])
 {
-    if (fd == target || fd > STDERR_FILENO)
-        return posix_spawn_file_actions_adddup2(actions, fd, target);
-    *ret_copy = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-    return *ret_copy < 0 ? errno : posix_spawn_file_actions_adddup2(actions, *ret_copy, target);
+    if (fd != target && fd < N_COPIES) {
+        fd = ret_copies[target] = fcntl(fd, F_DUPFD_CLOEXEC, N_COPIES);
+        if (fd < 0)
+            return errno;
+    }
+    return posix_spawn_file_actions_adddup2(actions, fd, target);
+}
+
+/* Libraries open some that are not close-on-exec. */
+static int
+close_others(posix_spawn_file_actions_t *actions, const SpawnSpec *spec)
+{
+    int e = 0;
+
+    if (spec->extra_fd <= 0)
+        e = posix_spawn_file_actions_addclose(actions, SPAWN_EXTRA_FD);
+    if (e == 0 && spec->second_fd <= 0)
+        e = posix_spawn_file_actions_addclose(actions, SPAWN_SECOND_FD);
+    return e != 0 ? e : posix_spawn_file_actions_addclosefrom_np(actions, N_COPIES);
 }
 
 static int
-set_fds(posix_spawn_file_actions_t *actions, const SpawnSpec *spec, int ret_copies[3])
+set_fds(posix_spawn_file_actions_t *actions, const SpawnSpec *spec, int ret_copies[N_COPIES])
 {
     int e = spec->stdin_fd >= 0
-                ? set_stream(actions, spec->stdin_fd, STDIN_FILENO, &ret_copies[0])
+                ? set_fd(actions, spec->stdin_fd, STDIN_FILENO, ret_copies)
                 : posix_spawn_file_actions_addopen(actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
 
     if (e == 0 && spec->stdout_fd >= 0)
-        e = set_stream(actions, spec->stdout_fd, STDOUT_FILENO, &ret_copies[1]);
+        e = set_fd(actions, spec->stdout_fd, STDOUT_FILENO, ret_copies);
     if (e == 0 && spec->stderr_fd >= 0)
-        e = set_stream(actions, spec->stderr_fd, STDERR_FILENO, &ret_copies[2]);
+        e = set_fd(actions, spec->stderr_fd, STDERR_FILENO, ret_copies);
     if (e == 0 && spec->extra_fd > 0)
-        e = posix_spawn_file_actions_adddup2(actions, spec->extra_fd, SPAWN_EXTRA_FD);
-    /* Libraries open some that are not close-on-exec. */
+        e = set_fd(actions, spec->extra_fd, SPAWN_EXTRA_FD, ret_copies);
+    if (e == 0 && spec->second_fd > 0)
+        e = set_fd(actions, spec->second_fd, SPAWN_SECOND_FD, ret_copies);
     if (e == 0)
-        e = posix_spawn_file_actions_addclosefrom_np(actions, spec->extra_fd > 0 ? SPAWN_EXTRA_FD + 1
-                                                                                 : STDERR_FILENO + 1);
+        e = close_others(actions, spec);
     if (e == 0 && spec->cwd != NULL)
         e = posix_spawn_file_actions_addchdir_np(actions, spec->cwd);
     return e;
@@ -95,7 +112,7 @@ spawn(const SpawnSpec *spec, pid_t *ret_pid)
 {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attr;
-    int copies[3] = {-1, -1, -1};
+    int copies[N_COPIES] = {-1, -1, -1, -1, -1};
     int e = posix_spawn_file_actions_init(&actions);
 
     if (e != 0)

@@ -8,7 +8,7 @@
  * took over the number.  The child gets the fds named here and no other. */
 typedef struct Child Child;
 
-enum { SPAWN_EXTRA_FD = 3 };
+enum { SPAWN_EXTRA_FD = 3, SPAWN_SECOND_FD = 4 };
 
 typedef struct SpawnSpec {
     const char *const *argv; /* argv[0] is looked up in PATH unless it has a slash */
@@ -18,6 +18,7 @@ typedef struct SpawnSpec {
     int stdout_fd;           /* borrowed; -1: ours */
     int stderr_fd;           /* borrowed; -1: ours */
     int extra_fd;            /* borrowed, becomes 3; 0: none */
+    int second_fd;           /* borrowed, becomes 4; 0: none */
     bool new_session;        /* also a process group of its own */
 } SpawnSpec;
 #define SPAWN_SPEC_INIT                                                                                      \

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -57,13 +56,11 @@ builder_env(void)
 static int
 text_fd(const char *text, GError **error)
 {
-    autofd fd = memfd_create("plan", MFD_CLOEXEC);
+    int fd = io_open_memory("plan", text, strlen(text));
 
-    if (fd < 0 || !io_write_all(fd, text, strlen(text)) || lseek(fd, 0, SEEK_SET) < 0) {
+    if (fd < 0)
         err_errno(error, "hand a plan to the builder");
-        return -1;
-    }
-    return g_steal_fd(&fd);
+    return fd;
 }
 
 Child *

@@ -12,18 +12,14 @@ coded(const char *credentials)
     return g_base64_encode((const guchar *)credentials, strlen(credentials));
 }
 
-GPtrArray *
-bring_settings(const char *credentials)
+char *
+bring_config(const char *credentials)
 {
-    GPtrArray *settings = g_ptr_array_new_with_free_func(g_free);
+    if (credentials == NULL)
+        return NULL;
+    g_autofree char *code = coded(credentials);
 
-    g_ptr_array_add(settings, g_strdup("http.followRedirects=false"));
-    if (credentials != NULL) {
-        g_autofree char *code = coded(credentials);
-
-        g_ptr_array_add(settings, g_strconcat("http.extraHeader=Authorization: Basic ", code, NULL));
-    }
-    return settings;
+    return g_strconcat("[http]\n\textraHeader = Authorization: Basic ", code, "\n", NULL);
 }
 
 bool
@@ -47,7 +43,7 @@ bring_failed(const char *credentials, GError **error)
 bool
 bring_push(GitRepo *git, const BringPush *push, GError **error)
 {
-    g_autoptr(GPtrArray) settings = bring_settings(push->credentials);
+    g_autofree char *config = bring_config(push->credentials);
     g_autofree char *spec = g_strconcat(push->oid, ":refs/heads/", push->branch, NULL);
     g_autoptr(GError) failed = NULL;
 
@@ -55,11 +51,10 @@ bring_push(GitRepo *git, const BringPush *push, GError **error)
         return err_set(error, ERR_INVALID, "'%s' is no commit", push->oid);
     if (!git_branch_is_valid(push->branch, error))
         return false;
-    g_ptr_array_add(settings, NULL);
     GitCall call = {
         .access = GIT_REMOTE,
         .args = GIT_ARGS("push", "--no-verify", "--no-force", "--no-follow-tags", "--", push->url, spec),
-        .settings = (const char *const *)settings->pdata,
+        .config = config,
         .timeout_ms = PUSH_TIMEOUT_MS,
         .cancel = push->cancel};
 

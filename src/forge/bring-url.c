@@ -16,9 +16,9 @@ enum { MIRROR_TRIES = 3, HEAD_LIST_MAX = 64 << 10 };
 /* ---- asking the other side ---- */
 
 static GPtrArray *
-settings_of(const Bring *b)
+fsck_settings(void)
 {
-    GPtrArray *settings = bring_settings(b->credentials);
+    GPtrArray *settings = g_ptr_array_new_with_free_func(g_free);
     g_auto(GStrv) ignored = g_strsplit(bring_fsck, ",", -1);
 
     for (guint i = 0; ignored[i] != NULL; i++)
@@ -65,10 +65,12 @@ judge(GitRepo *git, const Bring *b, GError *failed, GError **error)
 static bool
 run_remote(GitRepo *git, Bring *b, const char *const *args, GByteArray **ret_out, GError **error)
 {
-    g_autoptr(GPtrArray) settings = settings_of(b);
+    g_autoptr(GPtrArray) settings = fsck_settings();
+    g_autofree char *config = bring_config(b->credentials);
     GitCall call = {.access = GIT_REMOTE,
                     .args = args,
                     .settings = (const char *const *)settings->pdata,
+                    .config = config,
                     .output_max = HEAD_LIST_MAX,
                     .timeout_ms = BRING_TIMEOUT_MS,
                     .progress = bring_progress,

@@ -43,10 +43,8 @@ bool bring_from_url(GitRepo *git, Bring *bring, GError **error);
 
 /* ---- for the files behind it ---- */
 
-/* For git that speaks to another machine: no redirects, which could lead into this machine's own
- * network; and the credentials.  They go by the environment, which no other user can read; a command line
- * is everybody's.  Of char *, to be ended by NULL. */
-GPtrArray *bring_settings(const char *credentials);
+/* How git tells them (GitCall.config); NULL where there are none. */
+char *bring_config(const char *credentials);
 /* Takes them out of what git said: the other side may have said them.  False. */
 bool bring_failed(const char *credentials, GError **error);
 

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "forge/git-private.h"
+#include "wire/git-launch.h"
 
 static const char *const fixed[] = {
     "PATH=/usr/bin:/bin",
@@ -92,6 +93,7 @@ put_setting(Env *env, const char *key, const char *value)
     env->n_settings++;
 }
 
+/* A redirect could lead into this machine's own network. */
 static void
 put_protocols(Env *env, const GitCall *call)
 {
@@ -99,6 +101,7 @@ put_protocols(Env *env, const GitCall *call)
 
     if (call->access != GIT_REMOTE)
         return;
+    put_setting(env, "http.followRedirects", "false");
     for (guint i = 0; names[i] != NULL; i++) {
         g_autofree char *key = g_strdup_printf("protocol.%s.allow", names[i]);
 
@@ -139,6 +142,8 @@ git_call_env(const GitRepo *repo, const GitCall *call)
     }
     for (guint i = 0; call->env != NULL && call->env[i] != NULL; i++)
         put(&env, g_strdup(call->env[i]));
+    if (call->config != NULL)
+        put(&env, g_strdup(GIT_LAUNCH_CONFIG));
     put(&env, g_strdup_printf("GIT_CONFIG_COUNT=%u", env.n_settings));
     g_ptr_array_add(env.list, NULL);
     return (char **)g_ptr_array_free(env.list, FALSE);
@@ -167,6 +172,8 @@ git_call_argv(const GitRepo *repo, const GitCall *call, bool wait)
     g_ptr_array_add(argv, g_strdup(access_option(call->access)));
     if (wait)
         g_ptr_array_add(argv, g_strdup("--wait"));
+    if (call->config != NULL)
+        g_ptr_array_add(argv, g_strdup("--config"));
     if (repo->foreign)
         g_ptr_array_add(argv, g_strdup("--foreign"));
     if (repo->hooks != NULL)

@@ -9,7 +9,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -55,16 +54,28 @@ run_clear(Run *run)
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Run, run_clear)
 
-/* A file in memory, so that nobody has to write while reading. */
-static int
-open_input(const GitCall *call, GError **error)
+/* A file in memory, so that nobody has to write while reading.  `bytes` NULL: none. */
+static bool
+open_bytes(const void *bytes, size_t len, int *ret_fd, GError **error)
 {
-    autofd fd = memfd_create("git-input", MFD_CLOEXEC);
+    if (bytes == NULL)
+        return true;
+    *ret_fd = io_open_memory("git-input", bytes, len);
+    return *ret_fd >= 0 || err_errno(error, "write the input of git");
+}
 
-    if (fd >= 0 && io_write_all(fd, call->input, call->input_len) && lseek(fd, 0, SEEK_SET) == 0)
-        return g_steal_fd(&fd);
-    err_errno(error, "write the input of git");
-    return -1;
+static bool
+open_pipe(int *ret_ours, int *ret_theirs, GError **error)
+{
+    int ends[2];
+
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return err_errno(error, "make a pipe for git");
+    *ret_ours = ends[0];
+    *ret_theirs = ends[1];
+    /* Only our end: the other is a standard stream of git's. */
+    (void)fcntl(*ret_ours, F_SETFL, O_NONBLOCK);
+    return true;
 }
 
 static bool
@@ -111,35 +122,23 @@ start(Run *run, GError **error)
 {
     g_auto(GStrv) argv = git_call_argv(run->repo, run->call, is_held(run));
     g_auto(GStrv) env = git_call_env(run->repo, run->call);
-    autofd in = run->call->input != NULL ? open_input(run->call, error) : -1;
-    int out[2], err[2];
-
-    if (run->call->input != NULL && in < 0)
-        return false;
-    if (pipe2(out, O_CLOEXEC) < 0)
-        return err_errno(error, "make a pipe for git");
-    run->out = out[0];
-    autofd out_end = out[1];
-
-    if (pipe2(err, O_CLOEXEC) < 0)
-        return err_errno(error, "make a pipe for git");
-    run->err = err[0];
-    autofd err_end = err[1];
-    autofd gate = -1;
+    const char *config = run->call->config;
+    autofd in = -1, config_fd = -1, out = -1, err = -1, gate = -1;
     SpawnSpec spec = SPAWN_SPEC_INIT;
 
-    if (is_held(run) && !open_gate(run, &gate, error))
+    if (!open_bytes(run->call->input, run->call->input_len, &in, error) ||
+        !open_bytes(config, config != NULL ? strlen(config) : 0, &config_fd, error) ||
+        !open_pipe(&run->out, &out, error) || !open_pipe(&run->err, &err, error) ||
+        (is_held(run) && !open_gate(run, &gate, error)))
         return false;
-    /* Only our ends: the others are git's standard streams. */
-    (void)fcntl(run->out, F_SETFL, O_NONBLOCK);
-    (void)fcntl(run->err, F_SETFL, O_NONBLOCK);
     spec.argv = (const char *const *)argv;
     spec.env = (const char *const *)env;
     spec.stdin_fd = in;
-    spec.stdout_fd = out_end;
-    spec.stderr_fd = err_end;
+    spec.stdout_fd = out;
+    spec.stderr_fd = err;
     spec.new_session = true;
-    spec.extra_fd = gate >= 0 ? gate : 0;
+    spec.extra_fd = MAX(gate, 0);
+    spec.second_fd = MAX(config_fd, 0);
     g_autoptr(GError) why = NULL;
 
     run->pid = spawn_held(&spec, &run->pidfd, &why);

@@ -66,6 +66,9 @@ typedef struct GitCall {
     /* GIT_REMOTE: what may be spoken, as git names it; NULL: "https" and "http". */
     const char *const *protocols;
     const char *const *settings; /* "name=value" of git's configuration, more than ours; NULL: none */
+    /* The same as a file of git's has it, for what neither an environment nor a command line may show: it is
+     * read from memory.  NULL: none.  For calls that run to their end (git_run(), git_ask()). */
+    const char *config;
     /* In a group with limits of its own, where the keeper can: for what works on much, such as packs.
      * It costs tens of milliseconds.  What is GIT_REMOTE always is. */
     bool heavy;

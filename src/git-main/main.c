@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* coop-git: becomes git with no more rights than one call on one repository needs.
  *
- *     coop-git --read|--write|--net [--wait] [--foreign] [--hooks=FOLDER] [--file-max=BYTES] REPOSITORY --
- * git ARGUMENTS
+ *     coop-git --read|--write|--net [--wait] [--config] [--foreign] [--hooks=FOLDER] [--file-max=BYTES]
+ *         REPOSITORY -- git ARGUMENTS
  *
  * What a taken-over git could do: read this repository, or also write to it; with --net, speak to
  * the network.  It can run git and what is in FOLDER, and nothing else.  The environment is the
@@ -27,7 +27,7 @@
 
 typedef struct Options {
     ConfineSpec confine;
-    bool wait, foreign;
+    bool wait, config, foreign;
     char **command;
 } Options;
 
@@ -41,12 +41,13 @@ fail(const char *what)
 static bool
 parse(Options *options, int argc, char **argv)
 {
-    enum { READ = 1, WRITE, NET, WAIT, FOREIGN, HOOKS, FILE_MAX };
+    enum { READ = 1, WRITE, NET, WAIT, CONFIG, FOREIGN, HOOKS, FILE_MAX };
     static const struct option known[] = {
         {"read", no_argument, NULL, READ},
         {"write", no_argument, NULL, WRITE},
         {"net", no_argument, NULL, NET},
         {"wait", no_argument, NULL, WAIT},
+        {"config", no_argument, NULL, CONFIG},
         {"foreign", no_argument, NULL, FOREIGN},
         {"hooks", required_argument, NULL, HOOKS},
         {"file-max", required_argument, NULL, FILE_MAX},
@@ -60,6 +61,8 @@ parse(Options *options, int argc, char **argv)
             options->confine.net = true;
         else if (option == WAIT)
             options->wait = true;
+        else if (option == CONFIG)
+            options->config = true;
         else if (option == FOREIGN)
             options->foreign = true;
         else if (option == HOOKS)
@@ -107,6 +110,14 @@ wait_for_leave(void)
     return n == 1;
 }
 
+static bool
+close_others(const Options *options)
+{
+    return (options->wait || close_range(GIT_LAUNCH_WAIT_FD, GIT_LAUNCH_WAIT_FD, 0) == 0) &&
+           (options->config || close_range(GIT_LAUNCH_CONFIG_FD, GIT_LAUNCH_CONFIG_FD, 0) == 0) &&
+           close_range(GIT_LAUNCH_CONFIG_FD + 1, ~0u, 0) == 0;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -114,13 +125,12 @@ main(int argc, char **argv)
     const char *problem = NULL;
 
     if (!parse(&options, argc, argv)) {
-        fprintf(stderr, "usage: coop-git --read|--write|--net [--wait] [--foreign] [--hooks=FOLDER] "
-                        "[--file-max=BYTES] REPOSITORY -- git ARGUMENTS\n");
+        fprintf(stderr, "usage: coop-git --read|--write|--net [--wait] [--config] [--foreign] "
+                        "[--hooks=FOLDER] [--file-max=BYTES] REPOSITORY -- git ARGUMENTS\n");
         return GIT_LAUNCH_FAILED;
     }
     /* The signal comes with the end of the thread that started us; that one waits for us. */
-    if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 ||
-        close_range(options.wait ? GIT_LAUNCH_WAIT_FD + 1 : GIT_LAUNCH_WAIT_FD, ~0u, 0) < 0)
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || !close_others(&options))
         return fail("close what was inherited");
     umask(077);
     if (!lock_repository(options.confine.repository))

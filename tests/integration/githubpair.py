@@ -3,12 +3,11 @@
 import pytest
 
 from fakehub import FakeHub
-from githubserver import HOOK_SECRET, add_work, serving
+from githubserver import HOOK_SECRET, TOKEN, add_work, serving
 from gitserver import Work, url_of
 from harness import wait_until
 
 API = '/api/v1/github'
-TOKEN = 'github_pat_hunter2_0123456789abcdef'
 V3 = '/api/v3/repos/coop/widget'
 
 

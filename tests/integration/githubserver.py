@@ -5,11 +5,14 @@ import contextlib
 import hashlib
 import hmac
 import json
+import secrets
 import sqlite3
 
 from gitrepo import GitServer, Handler, Source, git
 
 HOOK_SECRET = 'hook-secret-that-nobody-sees'
+# Nobody else's: other tests run at the same time.
+TOKEN = f'github_pat_hunter2_{secrets.token_hex(16)}'
 
 
 class GithubHandler(Handler):

@@ -77,7 +77,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
                'HTTP_CONTENT_ENCODING': self.headers.get('Content-Encoding', ''),
                'HTTP_GIT_PROTOCOL': self.headers.get('Git-Protocol', ''),
                'GIT_CONFIG_COUNT': '1', 'GIT_CONFIG_KEY_0': 'safe.directory', 'GIT_CONFIG_VALUE_0': '*'}
-        if owner.gate is not None and 'git-upload-pack' in path:
+        if owner.gate is not None and owner.gate_at in path:
+            owner.held.set()
             owner.gate.wait(60)
         done = subprocess.run(['git', 'http-backend'], env=env, input=body, stdout=subprocess.PIPE,
                               stderr=subprocess.DEVNULL, check=False)
@@ -100,11 +101,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 class GitServer:
     """Every repository below `root`.  `sent` counts bytes of answers, `seen` what was asked; `gate` is an
-    event that packs wait for; `listener` a socket in the place of one on loopback."""
+    event that packs wait for (`gate_at`: whose), and `held` says that one does; `listener` a socket in the place of one on loopback."""
 
     def __init__(self, root, password=None, listener=None):
         self.root, self.password, self.redirect, self.gate = pathlib.Path(root), password, None, None
         self.sent, self.seen = 0, []
+        self.gate_at, self.held = 'git-upload-pack', threading.Event()
         self.is_dumb = False  # plain files, as servers that know nothing of git have them
         self.http = http.server.ThreadingHTTPServer(('127.0.0.1', 0), Handler)
         if listener:

@@ -290,6 +290,17 @@ class Server:
         """Of those that a supervisor has started, one after the other."""
         return [int(pid) for pid in re.findall(rf'msg="started" program={program} pid=(\d+)', self.log())]
 
+    def family(self):
+        """Folders in /proc of itself and of all that it has started."""
+        parents = {}
+        for process in pathlib.Path('/proc').glob('[0-9]*'):
+            with contextlib.suppress(OSError):
+                parents[int(process.name)] = int((process / 'stat').read_text().rpartition(')')[2].split()[1])
+        found = [self.pid]
+        for pid in found:
+            found += [child for child, parent in parents.items() if parent == pid]
+        return [pathlib.Path(f'/proc/{pid}') for pid in found]
+
     def resident_kib(self):
         text = pathlib.Path(f'/proc/{self.pid}/status').read_text()
         return int(re.search(r'^VmRSS:\s+(\d+)', text, re.M)[1])

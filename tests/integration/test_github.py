@@ -2,20 +2,19 @@
 """GitHub as client: accounts, webhooks, and what goes there.  Nothing leaves this machine."""
 import json
 import os
-import pathlib
+import secrets
 import subprocess
 import threading
 
 import pytest
 
-from githubserver import HOOK_SECRET, GithubServer, add_work, coded, deliver, serving, sign
+from githubserver import HOOK_SECRET, TOKEN, GithubServer, add_work, coded, deliver, serving, sign
 from gitrepo import GitServer, git
 from gitserver import Work, make_repo, url_of
-from harness import PROGRAM, check_error, wait_until
+from harness import PROGRAM, WAIT_S, check_error, wait_until
 
 API = '/api/v1/github'
-TOKEN = 'github_pat_hunter2_0123456789abcdef'
-NEXT = 'github_pat_hunter3_0123456789abcdef'
+NEXT = f'github_pat_hunter3_{secrets.token_hex(16)}'
 needs_failpoints = pytest.mark.skipif(not os.environ.get('COOP_HAS_FAILPOINTS'),
                                       reason='a release build has no failpoints')
 
@@ -42,22 +41,30 @@ def coop(server, *args, stdin=''):
     return done
 
 
-def check_unseen(server, *secrets):
+def check_unseen(server, *hidden):
     """In no file, no log, no event, no command line and no environment."""
-    for secret in secrets:
+    for secret in hidden:
         for text in (secret, coded(secret)):
             needle = text.encode()
             for path in server.home.rglob('*'):
                 assert not path.is_file() or needle not in path.read_bytes(), path
             assert text not in server.log()
             assert text not in json.dumps(server.events())
-            for process in pathlib.Path('/proc').glob('[0-9]*'):
-                try:
-                    seen = (process / 'cmdline').read_bytes() + (process / 'environ').read_bytes()
-                except OSError:
-                    continue
-                # The test itself may have it.
-                assert needle not in seen or int(process.name) == os.getpid(), process
+    check_family(server, *hidden)
+
+
+def check_family(server, *hidden):
+    """In no command line and no environment of the server and what it has started, whose names these are."""
+    names = []
+    for process in server.family():
+        try:
+            seen = (process / 'cmdline').read_bytes() + (process / 'environ').read_bytes()
+            names.append((process / 'comm').read_text().strip())
+        except OSError:
+            continue
+        for text in hidden:
+            assert text.encode() not in seen and coded(text).encode() not in seen, (process, names[-1])
+    return names
 
 
 # ---- accounts ----
@@ -295,6 +302,27 @@ def test_push(make_server, place):
     assert ended(server, 'push')['answer'] == {'oid': oid}
     assert git(place.bare, 'rev-parse', 'task-1') == oid
     check_unseen(server, TOKEN)
+
+
+@pytest.mark.parametrize('service', ['git-receive-pack', 'git-upload-pack'])
+def test_token_of_a_running_git(make_server, place, service):
+    """While git waits for an answer, in the middle of a push or a fetch."""
+    server, repo, oid = prepare_push(make_server, place)
+    place.source.commit('more', 'more\n')
+    git(place.source.folder, 'push', '-q', str(place.bare), 'main')
+    place.gate_at, place.gate = service, threading.Event()
+    server.start()
+    if service == 'git-upload-pack':
+        server.post('/api/v1/repos/coop/widget/fetch', b'', status=202)
+    assert place.held.wait(WAIT_S)
+    names = check_family(server, TOKEN)
+    assert 'git' in names and any(name.startswith('git-remote-http') for name in names), names
+    place.gate.set()
+    ended(server, 'push')
+    assert git(place.bare, 'rev-parse', 'task-1') == oid
+    tip = place.source.head()
+    if service == 'git-upload-pack':
+        wait_until(lambda: git(server.home / 'repos' / repo['id'], 'rev-parse', 'main') == tip, 'the fetch')
 
 
 def test_push_uses_no_force(make_server, place):

@@ -173,6 +173,61 @@ test_descriptors(void)
     g_assert_cmpstr(in, ==, "/dev/null\n");
 }
 
+/* Whatever their numbers are here, the other one's included. */
+static void
+test_more_descriptors(void)
+{
+    static const struct {
+        int extra, second; /* 0: none */
+        const char *text;
+    } cases[] = {
+        {60, 61, "0\n1\n2\n3\n4\none two "}, {3, 4, "0\n1\n2\n3\n4\none two "},
+        {4, 3, "0\n1\n2\n3\n4\none two "},   {60, 0, "0\n1\n2\n3\none "},
+        {0, 61, "0\n1\n2\n4\ntwo "},         {0, 3, "0\n1\n2\n4\ntwo "},
+    };
+    autofd one = io_open_memory("one", "one ", 4);
+    autofd two = io_open_memory("two", "two ", 4);
+
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        int kept[] = {fcntl(3, F_DUPFD_CLOEXEC, 100), fcntl(4, F_DUPFD_CLOEXEC, 100)};
+        int from[] = {fcntl(one, F_DUPFD_CLOEXEC, 100), fcntl(two, F_DUPFD_CLOEXEC, 100)};
+        SpawnSpec spec = SPAWN_SPEC_INIT;
+
+        g_test_message("%d and %d", cases[i].extra, cases[i].second);
+        spec.extra_fd = cases[i].extra;
+        spec.second_fd = cases[i].second;
+        if (spec.extra_fd > 0)
+            g_assert_cmpint(dup3(from[0], spec.extra_fd, O_CLOEXEC), ==, spec.extra_fd);
+        if (spec.second_fd > 0)
+            g_assert_cmpint(dup3(from[1], spec.second_fd, O_CLOEXEC), ==, spec.second_fd);
+        g_autofree char *text = run_shell("ls /proc/$$/fd; for i in 3 4; do "
+                                          "[ ! -e /proc/$$/fd/$i ] || cat /proc/$$/fd/$i; done",
+                                          spec, NULL);
+
+        for (int k = 0; k < 2; k++) {
+            (void)close(60 + k);
+            close(from[k]);
+            if (kept[k] >= 0)
+                g_assert_cmpint(dup3(kept[k], 3 + k, O_CLOEXEC), ==, 3 + k);
+            auto_close(&kept[k]);
+        }
+        g_assert_cmpstr(text, ==, cases[i].text);
+    }
+}
+
+/* Nobody changes what is in it. */
+static void
+test_memory(void)
+{
+    autofd fd = io_open_memory("text", "text", 4);
+    char text[8] = "";
+
+    g_assert_cmpint(io_read_full(fd, text, sizeof text), ==, 4);
+    g_assert_cmpstr(text, ==, "text");
+    g_assert_cmpint(pwrite(fd, "next", 4, 0), ==, -1);
+    g_assert_cmpint(ftruncate(fd, 0), ==, -1);
+}
+
 static void
 test_three_streams(void)
 {
@@ -433,6 +488,8 @@ main(int argc, char **argv)
     g_test_add_func("/spawn/not-started", test_not_started);
     g_test_add_func("/spawn/surroundings", test_surroundings);
     g_test_add_func("/spawn/descriptors", test_descriptors);
+    g_test_add_func("/spawn/more-descriptors", test_more_descriptors);
+    g_test_add_func("/spawn/memory", test_memory);
     g_test_add_func("/spawn/three-streams", test_three_streams);
     g_test_add_func("/spawn/crossed-streams", test_crossed_streams);
     g_test_add_func("/spawn/signals-of-child", test_signals_of_child);
