@@ -259,14 +259,8 @@ def records_of(keeper):
 
 
 def loops_of(keeper):
-    found = []
-    for loop in pathlib.Path('/sys/block').glob('loop*/loop/backing_file'):
-        try:
-            image = loop.read_text().strip()
-        except OSError:
-            continue
-        found += [image] if image.startswith(f'{keeper.state}/') else []
-    return found
+    images = (image_of(name[4:]) for name in os.listdir('/sys/block') if name.startswith('loop'))
+    return [image for image in images if image.startswith(f'{keeper.state}/')]
 
 
 DEVICE_FIRST, DEVICE_RANGES, DEVICE_PLACES = 4096, 200, 4096 + 256 + 64
@@ -280,11 +274,20 @@ def free_name():
     return next(name for name in names if int(name, 16) % DEVICE_RANGES not in taken)
 
 
+def image_of(device):
+    """What a loop device shows; empty when it shows nothing, or has gone."""
+    try:
+        return pathlib.Path(f'/sys/block/loop{device}/loop/backing_file').read_text().strip()
+    except OSError:
+        return ''
+
+
 def devices_of(keeper):
-    """Loop devices with a number of the keeper's own."""
+    """Loop devices with a number of the keeper's own, but for those that another test uses."""
     base = DEVICE_FIRST + int(keeper.instance, 16) % DEVICE_RANGES * DEVICE_PLACES
-    return [int(name[4:]) for name in os.listdir('/sys/block')
-            if name.startswith('loop') and base <= int(name[4:]) < base + DEVICE_PLACES]
+    found = [int(name[4:]) for name in os.listdir('/sys/block')
+             if name.startswith('loop') and base <= int(name[4:]) < base + DEVICE_PLACES]
+    return [n for n in found if not (image := image_of(n)) or image.startswith(f'{keeper.state.parent}/')]
 
 
 def devices_written_down(keeper):
