@@ -204,6 +204,8 @@ def test_counted_once_after_a_kill(server):
     server.wait_killed()
     server.restart()
     server.task_done(task)
+    # A row may be seen a moment before the log is told of its event.
+    wait_until(lambda: rates(server)[1]['tasks'][1], 'its end to be counted')
     _, by_name = rates(server)
     for name in ('pull_requests', 'merges', 'reviews', 'tests_passed', 'tasks'):
         assert by_name[name] == (1, 1), (name, by_name)
