@@ -5,6 +5,7 @@
 
 #include "base/err.h"
 #include "forge/check-private.h"
+#include "forge/hunk.h"
 #include "forge/pull-private.h"
 #include "forge/review-private.h"
 #include "forge/thread-private.h"
@@ -250,6 +251,8 @@ adapt(RowJob *job, LineSpec *line, bool *ret_fits, GError **error)
         line->start_line = 0;
     if (line->commit_oid != NULL && !git_oid_is_valid(line->commit_oid))
         line->commit_oid = NULL;
+    if (line->diff_hunk != NULL && strlen(line->diff_hunk) > HUNK_MAX)
+        line->diff_hunk = NULL;
     *ret_fits = line_path_is_plain(line->path) && *line->body != '\0';
     if (line->in_reply_to > 0 && !row_ask_int(job, "SELECT id FROM review_comments WHERE id = ?",
                                               DB_ARGS(db_int(line->in_reply_to)), &parent, error))

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "forge/hunk.h"
 #include "forge/review-private.h"
 #include "forge/thread-private.h"
 
@@ -19,6 +20,7 @@ static const RowColumn columns[] = {
     {"start_line", ROW_INT, "rc.start_line"},
     {"commit_oid", ROW_TEXT, "rc.commit_oid"},
     {"original_oid", ROW_TEXT, "rc.original_oid"},
+    {"diff_hunk", ROW_TEXT, "rc.diff_hunk"},
     {"resolved", ROW_BOOL, "rc.resolved"},
     {"created_us", ROW_INT, "rc.created_us"},
     {"updated_us", ROW_INT, "rc.updated_us"},
@@ -30,6 +32,7 @@ static const RowTable lines_table = {
 
 typedef struct Line {
     const char *body, *path, *side;
+    const char *diff_hunk;   /* NULL: none */
     gint64 line, start_line; /* start_line 0: one line */
     gint64 in_reply_to;      /* 0: none */
 } Line;
@@ -77,13 +80,14 @@ insert(RowJob *job, const Json *pull, gint64 review_id, const char *actor, const
     return check_line(line, error) && row_next_id(job, "review_comments", ret_id, error) &&
            db_exec(job->tx,
                    "INSERT INTO review_comments (id, thread_id, review_id, in_reply_to, author, body, path, "
-                   "side, line, start_line, commit_oid, original_oid, resolved, created_us, updated_us) "
-                   "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?)",
+                   "side, line, start_line, commit_oid, original_oid, diff_hunk, resolved, created_us, "
+                   "updated_us) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?)",
                    DB_ARGS(db_int(*ret_id), db_int(row_int(pull, "id")), db_int(review_id),
                            line->in_reply_to > 0 ? db_int(line->in_reply_to) : db_null(), db_text(actor),
                            db_text(line->body), db_text(line->path), db_text(line->side), db_int(line->line),
                            line->start_line > 0 ? db_int(line->start_line) : db_null(), db_text(commit_oid),
-                           db_text(commit_oid), db_int(job->now_us), db_int(job->now_us)),
+                           db_text(commit_oid), db_text(line->diff_hunk != NULL ? line->diff_hunk : ""),
+                           db_int(job->now_us), db_int(job->now_us)),
                    error);
 }
 
@@ -105,6 +109,7 @@ review_add_lines(RowJob *job, const Json *pull, gint64 review_id, const char *ac
             {"body", JSON_KIND_STRING, &line.body, true, 1, 4 * THREAD_BODY_MAX},
             {"side", JSON_KIND_STRING, &line.side, false, 1, 5},
             {"start_side", JSON_KIND_STRING, &start_side, false, 1, 5},
+            {"diff_hunk", JSON_KIND_STRING, &line.diff_hunk, false, 0, 4 * HUNK_MAX},
             {"line", JSON_KIND_INT, &line.line, true, 1, REVIEW_LINE_MAX},
             {"start_line", JSON_KIND_INT, &line.start_line, false, 1, REVIEW_LINE_MAX},
             {NULL},
@@ -139,6 +144,7 @@ take_place(RowJob *job, const LineSpec *spec, Json **ret_first, Line *line, GErr
     line->side = row_text(first, "side");
     line->line = row_int(first, "line");
     line->start_line = row_int(first, "start_line");
+    line->diff_hunk = row_text(first, "diff_hunk");
     return true;
 }
 
@@ -149,6 +155,7 @@ line_comment_add_row(RowJob *job, const LineSpec *spec, Json **ret_value, GError
                  .path = spec->path,
                  .side = spec->side != NULL ? spec->side : "RIGHT",
                  .line = spec->line,
+                 .diff_hunk = spec->diff_hunk,
                  .start_line = spec->start_line};
     g_autoptr(Json) first = NULL;
     g_autoptr(Json) pull = thread_load(job, spec->number, "pull", error);
@@ -167,12 +174,6 @@ line_comment_add_row(RowJob *job, const LineSpec *spec, Json **ret_value, GError
                         json_pack("{s:I, s:I, s:s}", "review_id", (json_int_t)review_id, "line_comment_id",
                                   (json_int_t)id, "action", "commented"),
                         error);
-}
-
-static bool
-run_add(RowJob *job, const void *data, Json **ret_value, GError **error)
-{
-    return line_comment_add_row(job, data, ret_value, error);
 }
 
 /* ---- changing ---- */
@@ -294,17 +295,6 @@ run_list(RowJob *job, const void *data, Json **ret_value, GError **error)
     *ret_value = row_list(job, &lines_table, &where, orders[filter->by_updated][filter->descending],
                           filter->page, error);
     return *ret_value != NULL;
-}
-
-void
-line_comment_add(Forge *forge, Repo *repo, const LineSpec *spec, ForgeJsonFunc done, void *data)
-{
-    static const RowMember members[] = {ROW_AT_TEXT(LineSpec, actor),      ROW_AT_TEXT(LineSpec, body),
-                                        ROW_AT_TEXT(LineSpec, path),       ROW_AT_TEXT(LineSpec, side),
-                                        ROW_AT_TEXT(LineSpec, commit_oid), ROW_AT_END};
-    static const RowOp op = {ROW_WRITES, sizeof(LineSpec), members, run_add};
-
-    row_run(forge, repo, &op, spec, done, data);
 }
 
 void

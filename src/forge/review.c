@@ -184,12 +184,6 @@ review_create_row(RowJob *job, const ReviewSpec *spec, Json **ret_value, GError 
            (spec->verdict == REVIEW_PENDING || review_tell(job, pull, id, spec->actor, spec->verdict, error));
 }
 
-static bool
-run_create(RowJob *job, const void *data, Json **ret_value, GError **error)
-{
-    return review_create_row(job, data, ret_value, error);
-}
-
 /* ---- changing ---- */
 
 static bool
@@ -303,17 +297,6 @@ run_list(RowJob *job, const void *data, Json **ret_value, GError **error)
     *ret_value = filter->id > 0 ? review_load(job, filter->number, filter->id, filter->actor, error)
                                 : row_list(job, &reviews, &where, "r.id", filter->page, error);
     return *ret_value != NULL;
-}
-
-void
-review_create(Forge *forge, Repo *repo, const ReviewSpec *spec, ForgeJsonFunc done, void *data)
-{
-    static const RowMember members[] = {ROW_AT_TEXT(ReviewSpec, actor), ROW_AT_TEXT(ReviewSpec, body),
-                                        ROW_AT_TEXT(ReviewSpec, commit_oid), ROW_AT_JSON(ReviewSpec, lines),
-                                        ROW_AT_END};
-    static const RowOp op = {ROW_WRITES, sizeof(ReviewSpec), members, run_create};
-
-    row_run(forge, repo, &op, spec, done, data);
 }
 
 void

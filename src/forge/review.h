@@ -72,6 +72,7 @@ typedef struct LineSpec {
     const char *side;        /* "RIGHT" (the new text), "LEFT"; NULL: RIGHT */
     gint64 line, start_line; /* start_line 0: one line */
     const char *commit_oid;  /* NULL: the head */
+    const char *diff_hunk;   /* of one from elsewhere; else it is found, and NULL */
 } LineSpec;
 /* One alone is a review of its own (COMMENTED), as is a reply. */
 void line_comment_add(Forge *forge, Repo *repo, const LineSpec *spec, ForgeJsonFunc done, void *data);

@@ -114,7 +114,8 @@ put_line(DbTx *tx, const GithubArrive *a, const Arrival *at, gint64 *id, bool *c
                      .side = github_text(o, "side"),
                      .line = line > 0 ? line : github_number(o, "original_line"),
                      .start_line = github_number(o, "start_line"),
-                     .commit_oid = github_text(o, "commit_id")};
+                     .commit_oid = github_text(o, "commit_id"),
+                     .diff_hunk = github_text(o, "diff_hunk")};
 
     if (parent > 0 && !upstream_item_here(tx, a->repository_id, "line", parent, &spec.in_reply_to, error))
         return false;

@@ -171,6 +171,7 @@ def test_reviews(pair, tell, association, kind, here, blocked):
 
 def test_lines(pair, tell):
     line = pair.hub.item('ann', body='Here', path='work', line=1, side='RIGHT', commit_id=pair.oid)
+    line['diff_hunk'] = '@@ -0,0 +1 @@\n+work'
     assert tell('pull_request_review_comment', 'created', comment=line) == 'taken'
     reply = pair.hub.item('bob', body='Yes', path='work', line=None, original_line=1, in_reply_to_id=line['id'])
     assert tell('pull_request_review_comment', 'created', comment=reply) == 'taken'
@@ -178,6 +179,7 @@ def test_lines(pair, tell):
         assert tell('pull_request_review_comment', 'created', comment={**line, **odd, 'id': 99}) == 'known'
     first, second = pair.server.get(f'{pair.at}/comments')
     assert (first['body'], first['path'], first['line']) == ('Here', 'work', 1)
+    assert first['diff_hunk'] == second['diff_hunk'] == line['diff_hunk']
     assert second['in_reply_to_id'] == first['id'] and second['user']['login'] == 'bob@github'
     # Ours answers theirs, there.
     pair.server.post(f'{pair.at}/comments/{first["id"]}/replies', {'body': 'Done'}, status=201)

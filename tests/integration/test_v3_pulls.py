@@ -327,6 +327,40 @@ def test_line_comments(repo, other):
     other.post(at, {'body': 'x', 'in_reply_to': 999999}, 404)
 
 
+def test_hunks(repo, other):
+    """A comment keeps what it was made on."""
+    long = [f'line {n}\n' for n in range(1, 31)]
+    old = ''.join(f'{n}\n' for n in range(40))
+    repo.branch('hunks-base', {'long.txt': ''.join(long), 'old.txt': old})
+    long[1] = 'zwei\n'
+    long[19:21] = ['twenty\n', 'and one\n', 'and two\n']
+    repo.branch('hunks', {'long.txt': ''.join(long), 'old.txt': None, 'new.txt': old.replace('39', 'last')},
+                base='origin/hunks-base')
+    pull = repo.post('/pulls', {'title': 'Hunks', 'head': 'hunks', 'base': 'hunks-base'})
+    at = f'/pulls/{pull["number"]}'
+    top = '@@ -1,5 +1,5 @@\n line 1\n-line 2\n'
+    mid = '@@ -17,8 +17,9 @@ line 16\n line 17\n line 18\n line 19\n-line 20\n-line 21\n'
+    cases = [({'path': 'long.txt', 'line': 2}, top + '+zwei'),
+             ({'path': 'long.txt', 'line': 2, 'side': 'LEFT'}, top.rstrip()),
+             ({'path': 'long.txt', 'line': 3, 'start_line': 1}, top + '+zwei\n line 3'),
+             ({'path': 'long.txt', 'line': 21, 'start_line': 20}, mid + '+twenty\n+and one'),
+             ({'path': 'long.txt', 'line': 21, 'start_line': 20, 'side': 'LEFT'}, mid.rstrip()),
+             ({'path': 'long.txt', 'line': 10}, ''), ({'path': 'nowhere', 'line': 1}, ''),
+             ({'path': 'new.txt', 'line': 40}, '@@ -37,4 +37,4 @@\n 36\n 37\n 38\n-39\n+last')]
+    made = [other.post(f'{at}/comments', {'body': 'x', 'diff_hunk': 'mine', **place}) for place, _ in cases]
+    assert [m['diff_hunk'] for m in made] == [hunk for _, hunk in cases]
+    reply = repo.post(f'{at}/comments/{made[0]["id"]}/replies', {'body': 'Yes.'})
+    assert reply['diff_hunk'] == cases[0][1]
+    # Together, and of a file that is changed since then.
+    repo.branch('hunks', {'long.txt': 'gone\n'}, base='origin/hunks')
+    review = other.post(f'{at}/reviews', {'event': 'COMMENT', 'commit_id': pull['head']['sha'], 'comments': [
+        {'body': 'x', 'diff_hunk': 'mine', **place} for place, _ in cases]}, 200)
+    assert [c['diff_hunk'] for c in repo.get(f'{at}/reviews/{review["id"]}/comments')] == [h for _, h in cases]
+    assert [repo.get(f'/pulls/comments/{m["id"]}')['diff_hunk'] for m in made] == [hunk for _, hunk in cases]
+    later = other.post(f'{at}/comments', {'body': 'x', 'path': 'long.txt', 'line': 1})
+    assert later['diff_hunk'].endswith('\n+gone')
+
+
 # ---- update-branch ----
 
 def test_update_branch(repo, other, reader):

@@ -45,12 +45,15 @@ class Repo:
         return self.call('DELETE', path, body, status)
 
     def branch(self, name, files=None, base='origin/main'):
-        """A branch of one commit behind what was pushed to main."""
+        """A branch of one commit behind what was pushed to main; a file of None goes."""
         self.work.git('fetch', '-q', 'origin')
         self.work.git('checkout', '-q', '-B', name, base)
         for path, text in (files or {'b.txt': f'{name}\n'}).items():
             target = self.work.folder / path
             target.parent.mkdir(parents=True, exist_ok=True)
+            if text is None:
+                target.unlink()
+                continue
             target.write_bytes(text if isinstance(text, bytes) else text.encode())
         self.work.git('add', '-A')
         self.work.git('commit', '-q', '-m', f'feat: {name}')

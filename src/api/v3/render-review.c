@@ -52,7 +52,7 @@ add_place(Json *object, const Json *comment)
     /* Counted in a diff that nobody has kept. */
     json_object_set_new(object, "position", json_null());
     json_object_set_new(object, "original_position", json_null());
-    json_object_set_new(object, "diff_hunk", json_string(""));
+    json_object_set(object, "diff_hunk", json_object_get(comment, "diff_hunk"));
 }
 
 Json *
