@@ -291,6 +291,13 @@ void crew_wait_end(Crew *crew);
 void crew_follow(Crew *crew);
 void crew_follow_end(Crew *crew);
 
+/* ---- crew-stop.c ---- */
+
+/* Nobody else ends the box of an agent by hand; `end` has its state. */
+void crew_release_own(Crew *crew, const Json *row, const Json *end);
+/* Boxes of agents by hand whose end was written before the server's, and that were there still. */
+void crew_end_leftovers(Crew *crew);
+
 /* ---- crew-keep.c ---- */
 
 /* The files of one without a repository; ends in shift_kept(). */

@@ -338,3 +338,88 @@ crew_release(Crew *crew, const char *task_id, const char *lease, const char *kee
     else
         end_box(r);
 }
+
+/* ---- agents by hand ---- */
+
+static void
+on_own_released(void *data, const GError *error)
+{
+    if (error != NULL)
+        log_warn("crew", "a box cannot be ended", log_gerror(error));
+}
+
+void
+crew_release_own(Crew *crew, const Json *row, const Json *end)
+{
+    const char *lease = row_text(row, "lease");
+    bool well = strcmp(row_text(end, "state"), "done") == 0;
+
+    if (g_str_has_prefix(lease, CREW_HAND_LEASE))
+        crew_release(crew, row_text(row, "task_id"), lease, well ? NULL : "files", on_own_released, NULL);
+}
+
+typedef struct Leftover {
+    Crew *crew;
+    GPtrArray *boxes;
+} Leftover;
+
+static void
+look_at_leftover(Box *box, void *data)
+{
+    const Leftover *left = data;
+    BoxInfo info;
+
+    box_info(box, &info);
+    if (info.lease != NULL && g_str_has_prefix(info.lease, CREW_HAND_LEASE) &&
+        !g_hash_table_contains(left->crew->shifts, info.lease + strlen(CREW_HAND_LEASE)))
+        g_ptr_array_add(left->boxes, box_ref(box));
+}
+
+typedef struct LateRelease {
+    Crew *crew;
+    Box *box;
+} LateRelease;
+
+static void
+on_leftover_killed(Box *box, const GError *error, void *data)
+{
+    on_own_released(NULL, error);
+}
+
+/* One that has not ended is about to be begun by its task's flow; whose row cannot be read is nobody's. */
+static void
+on_leftover(Json *value, const GError *error, void *data)
+{
+    g_autofree LateRelease *late = data;
+
+    if (!late->crew->closed && error == NULL && row_int(value, "ended_us") != 0)
+        crew_release_own(late->crew, value, value);
+    else if (!late->crew->closed && error != NULL)
+        box_kill(late->box, "released", "coop", on_leftover_killed, NULL);
+    box_unref(late->box);
+    crew_unref(late->crew);
+}
+
+static void
+end_leftover(Crew *crew, Box *box)
+{
+    LateRelease *late = g_new(LateRelease, 1);
+    BoxInfo info;
+
+    box_info(box, &info);
+    *late = (LateRelease){crew_ref(crew), box_ref(box)};
+    crew_load(crew, info.lease + strlen(CREW_HAND_LEASE), on_leftover, late);
+}
+
+void
+crew_end_leftovers(Crew *crew)
+{
+    g_autoptr(GPtrArray) boxes = g_ptr_array_new_with_free_func((GDestroyNotify)box_unref);
+    Leftover left = {crew, boxes};
+
+    if (crew->team->spec.boxes == NULL)
+        return;
+    box_host_each(crew->team->spec.boxes, NULL, look_at_leftover, &left);
+    for (guint i = 0; i < boxes->len; i++)
+        end_leftover(crew, boxes->pdata[i]);
+}

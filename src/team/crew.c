@@ -163,24 +163,6 @@ tell_ended(Crew *crew, const char *id, Json *value)
 }
 
 static void
-on_released(void *data, const GError *error)
-{
-    if (error != NULL)
-        log_warn("crew", "a box cannot be ended", log_gerror(error));
-}
-
-/* Nobody else ends the box of an agent by hand. */
-static void
-release_own(Crew *crew, const Json *row, const Json *end)
-{
-    const char *lease = row_text(row, "lease");
-    bool well = strcmp(row_text(end, "state"), "done") == 0;
-
-    if (g_str_has_prefix(lease, CREW_HAND_LEASE))
-        crew_release(crew, row_text(row, "task_id"), lease, well ? NULL : "files", on_released, NULL);
-}
-
-static void
 on_end(Json *value, const GError *error, void *data)
 {
     g_autoptr(Shift) s = data;
@@ -197,7 +179,7 @@ on_end(Json *value, const GError *error, void *data)
     g_autofree char *id = g_strdup(s->id);
 
     shift_let_go(s);
-    release_own(crew, s->row, value);
+    crew_release_own(crew, s->row, value);
     tell_ended(crew, id, value);
 }
 
@@ -397,43 +379,6 @@ crew_new(Team *team)
     return crew;
 }
 
-typedef struct Leftover {
-    Crew *crew;
-    GPtrArray *boxes;
-} Leftover;
-
-static void
-look_at_box(Box *box, void *data)
-{
-    const Leftover *left = data;
-    BoxInfo info;
-
-    box_info(box, &info);
-    if (info.lease != NULL && g_str_has_prefix(info.lease, CREW_HAND_LEASE) &&
-        !g_hash_table_contains(left->crew->shifts, info.lease + strlen(CREW_HAND_LEASE)))
-        g_ptr_array_add(left->boxes, box_ref(box));
-}
-
-static void
-on_leftover(Box *box, const GError *error, void *data)
-{
-    on_released(NULL, error);
-}
-
-/* Boxes of agents by hand whose end was written right before the server's. */
-static void
-end_leftovers(Crew *crew)
-{
-    g_autoptr(GPtrArray) boxes = g_ptr_array_new_with_free_func((GDestroyNotify)box_unref);
-    Leftover left = {crew, boxes};
-
-    if (crew->team->spec.boxes == NULL)
-        return;
-    box_host_each(crew->team->spec.boxes, NULL, look_at_box, &left);
-    for (guint i = 0; i < boxes->len; i++)
-        box_kill(boxes->pdata[i], "released", "coop", on_leftover, NULL);
-}
-
 static void
 on_open(Json *value, const GError *error, void *data)
 {
@@ -448,7 +393,7 @@ on_open(Json *value, const GError *error, void *data)
     if (!crew->closed && error == NULL) {
         crew->begun = true;
         json_array_foreach(json_object_get(value, "ids"), i, id) crew_start(crew, json_string_value(id));
-        end_leftovers(crew);
+        crew_end_leftovers(crew);
     }
     crew_unref(crew);
 }

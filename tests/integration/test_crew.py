@@ -85,6 +85,20 @@ def test_what_failed_is_kept(server):
     assert archive.exists()
 
 
+def test_what_failed_is_kept_by_the_next_server(server):
+    """One that is stopped while the files come lets them go at once; they are in the box all the same."""
+    before = set((server.home / 'kept').glob('*'))
+    agent = server.begin_agent('for i in 1 2 3 4; do dd of=hole$i bs=1M seek=60 count=0; done; exit 3', repository='coop/work')
+    wait_until(lambda: list((server.home / 'kept').glob('*.part')), 'the archive')
+    assert server.stop() == 0
+    assert set((server.home / 'kept').glob('*')) == before
+    server.restart()
+    wait_until(lambda: not server.has_box(server.agent(agent)), 'the end of the box')
+    archive, = set((server.home / 'kept').glob('*')) - before
+    with tarfile.open(archive) as tar:
+        assert len([m for m in tar.getmembers() if 'work/hole' in m.name]) == 4, tar.getnames()[:20]
+
+
 def test_stop(server):
     agent = server.begin_agent('sleep 600', repository='coop/work')
     server.agent_in(agent, 'working')
