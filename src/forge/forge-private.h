@@ -50,6 +50,7 @@ struct Repo {
     bool insecure;
     bool first_commit; /* to be made; asked for in this life only */
     RepoState state;
+    bool arriving; /* its row says ready, and is being written: nobody is told before it is */
     gint64 number, created_us, pushed_us, fetched_us, packed_us;
     gint64 tried_us; /* a fetch, by the clock */
     guint64 bytes;
@@ -85,6 +86,8 @@ typedef struct RepoEvent {
 void repo_rows_add(Repo *repo, const RepoEvent *event, DbDone done, void *data);
 void repo_rows_update(Repo *repo, const RepoEvent *event, DbDone done, void *data);
 void repo_rows_delete(Repo *repo, const RepoEvent *event, DbDone done, void *data);
+/* One that was being imported is ready, and says so once the row is written. */
+void repo_rows_arrive(Repo *repo, const RepoEvent *event, DbDone done, void *data);
 
 /* The event alone. */
 void repo_tell(Repo *repo, const RepoEvent *event);

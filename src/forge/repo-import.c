@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/failpoint.h"
+#include "base/log.h"
 #include "forge/bring.h"
 #include "forge/forge-private.h"
 #include "forge/push.h"
@@ -100,6 +101,29 @@ import_failed(Import *i, const GError *error)
     repo_rows_update(r, &event, NULL, NULL);
 }
 
+typedef struct Arrived {
+    Forge *forge; /* it may be freed before the row is written */
+    Repo *repo;
+    char *actor;
+} Arrived;
+
+static void
+on_arrived(void *data, const GError *error)
+{
+    g_autofree Arrived *a = data;
+    g_autoptr(ForgeRef) f = a->forge;
+    g_autoptr(Repo) r = a->repo;
+    g_autofree char *actor = a->actor;
+
+    if (error != NULL)
+        log_error("forge", "an import's end was not written", log_str("repository", r->folded),
+                  log_gerror(error));
+    if (r->state == REPO_READY && f->work != NULL) {
+        repo_upkeep_soon(r);
+        forge_settle_refs(f, r, actor, NULL, NULL);
+    }
+}
+
 static void
 import_ended(Import *i)
 {
@@ -117,10 +141,10 @@ import_ended(Import *i)
     r->fetched_us = clock_wall_us();
     if (is_first || b->moved + b->removed > 0)
         r->pushed_us = r->fetched_us;
-    repo_set_state(r, r->state == REPO_REMOVING ? REPO_REMOVING : REPO_READY, NULL);
-    repo_rows_update(r, &event, NULL, NULL);
-    repo_upkeep_soon(r);
-    forge_settle_refs(r->forge, r, i->actor, NULL, NULL);
+    Arrived *a = g_new(Arrived, 1);
+
+    *a = (Arrived){forge_ref(r->forge), repo_ref(r), g_strdup(i->actor)};
+    repo_rows_arrive(r, &event, on_arrived, a);
 }
 
 static void

@@ -116,15 +116,17 @@ on_made(void *data, const GError *error)
         on_row_ready(m, error); /* the next server goes on */
         return;
     }
-    repo_set_state(r, error == NULL ? REPO_READY : REPO_FAILED, error);
-    RepoEvent made = {.kind = "repo.created", .actor = r->actor};
-    RepoEvent failed = {.kind = "git.failed",
-                        .actor = r->actor,
-                        .data = error != NULL
-                                    ? json_pack("{s:s, s:s}", "operation", "create", "error", error->message)
-                                    : NULL};
+    if (error == NULL) {
+        repo_rows_arrive(r, &(RepoEvent){.kind = "repo.created", .actor = r->actor}, on_row_ready, m);
+        return;
+    }
+    const RepoEvent failed = {
+        .kind = "git.failed",
+        .actor = r->actor,
+        .data = json_pack("{s:s, s:s}", "operation", "create", "error", error->message)};
 
-    repo_rows_update(r, error == NULL ? &made : &failed, on_row_ready, m);
+    repo_set_state(r, REPO_FAILED, error);
+    repo_rows_update(r, &failed, on_row_ready, m);
 }
 
 void

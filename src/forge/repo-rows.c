@@ -139,7 +139,7 @@ write_repo(Repo *r, RowChange change, const RepoEvent *event, DbDone done, void 
                   .upstream = g_strdup(r->upstream),
                   .problem = g_strdup(r->problem),
                   .actor = g_strdup(r->actor),
-                  .state = repo_state_name(r->state),
+                  .state = repo_state_name(r->arriving && r->state == REPO_IMPORTING ? REPO_READY : r->state),
                   .number = r->number,
                   .bytes = (gint64)r->bytes,
                   .created_us = r->created_us,
@@ -165,6 +165,34 @@ void
 repo_rows_update(Repo *repo, const RepoEvent *event, DbDone done, void *data)
 {
     write_repo(repo, ROW_UPDATE, event, done, data);
+}
+
+typedef struct Arrival {
+    Repo *repo;
+    DbDone done;
+    void *data;
+} Arrival;
+
+static void
+on_arrived(void *data, const GError *error)
+{
+    g_autofree Arrival *a = data;
+    g_autoptr(Repo) repo = a->repo;
+
+    repo->arriving = false;
+    if (repo->state == REPO_IMPORTING)
+        repo_set_state(repo, error == NULL ? REPO_READY : REPO_FAILED, error);
+    a->done(a->data, error);
+}
+
+void
+repo_rows_arrive(Repo *repo, const RepoEvent *event, DbDone done, void *data)
+{
+    Arrival *a = g_new(Arrival, 1);
+
+    *a = (Arrival){repo_ref(repo), done, data};
+    repo->arriving = true;
+    write_repo(repo, ROW_UPDATE, event, on_arrived, a);
 }
 
 void

@@ -8,6 +8,7 @@ import threading
 
 import pytest
 
+from eventlog import open_log
 from gitrepo import GitServer, Source, git
 from harness import IS_ROOT, PROGRAM, wait_until
 
@@ -616,6 +617,23 @@ def test_queue_shows_what_is_done(server, tmp_path):
     wait_until(lambda: server.get('/api/v1/queue')['work'] == [], 'the queue is empty')
     metrics = server.ask('GET', '/metrics').body.decode()
     assert 'coop_git_work_waiting 0' in metrics and 'coop_repositories ' in metrics
+
+
+def test_ready_is_written_before_it_is_said(server, tmp_path):
+    """Or a server that is killed right after it would import once more what others work with already."""
+    Source(tmp_path / 'late')
+    with GitServer(tmp_path) as remote, open_log(server.home) as db:
+        remote.gate = threading.Event()
+        repo = server.post(REPOS, {'name': 'late', 'source': remote.url('late')}, status=202)
+        db.execute('BEGIN IMMEDIATE')
+        remote.gate.set()
+        def brought():
+            shown = server.get(f'{REPOS}/coop/late')
+            return shown if oid(server, repo) and shown['progress'] is None else None
+        shown = wait_until(brought, 'the end of the import')
+        assert shown['state'] == 'importing'
+        db.rollback()
+        assert ended(server, 'late')['state'] == 'ready'
 
 
 def test_imports_do_not_hold_up_others(server, tmp_path):
