@@ -96,16 +96,15 @@ on_output(void *data)
     take_end(s, events);
 }
 
+/* One that is found again gets a minute at least, unless it never had as much. */
 static guint
 left_ms(const Shift *s)
 {
-    gint64 started_us = row_int(s->row, "started_us");
+    gint64 seconds = shift_seconds(s), started_us = row_int(s->row, "started_us");
     gint64 gone_s = started_us != 0 ? (clock_wall_us() - started_us) / G_USEC_PER_SEC : 0;
 
     /* The clock may have been set, to either side. */
-    return (guint)CLAMP((gint64)shift_seconds(s) - gone_s, REST_MIN_S,
-                        MAX((gint64)shift_seconds(s), REST_MIN_S)) *
-           MS_PER_S;
+    return (guint)CLAMP(seconds - gone_s, MIN(seconds, REST_MIN_S), seconds) * MS_PER_S;
 }
 
 void

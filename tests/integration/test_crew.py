@@ -177,6 +177,13 @@ def test_a_question_waits_for_a_person(server, task):
     assert ended['taskId'] == task['id'] and ended['git_branch'].startswith(task['branch'])
 
 
+def test_its_time_is_what_the_policy_says(server):
+    """Also where that is less than what one is left after a restart."""
+    task = server.post('/api/v1/tasks', {'request': 'a thing', 'repository': 'coop/work', 'policy': {'planner': 'person', 'agent_s': 5}})
+    ended = server.agent_ended(server.begin_agent('exec sleep 600', taskId=task['id']))
+    assert ended['state'] == 'failed' and 'within 5 s' in ended['problem'], ended
+
+
 def test_an_agent_of_a_task_knows_it(server, task):
     agent = server.begin_agent('face GET /agent/v1/brief', taskId=f'#{task["number"]}')
     ended = server.agent_ended(agent)
