@@ -67,10 +67,12 @@ events_tool(Events *events, const ToolEvent *tool)
 {
     Json *code = tool->exit_code >= 0 ? json_integer(tool->exit_code) : json_null();
 
-    add(events, json_pack("{s:s, s:s, s:o, s:o, s:I, s:o}", "kind", "tool", "name", tool->name, "arguments",
-                          short_text(tool->arguments, EVENTS_ARGUMENTS_MAX, false), "exit_code", code,
-                          "duration_ms", (json_int_t)tool->duration_ms, "output",
-                          short_text(tool->output, EVENTS_OUTPUT_MAX, true)));
+    Json *err = tool->err[0] != '\0' ? short_text(tool->err, EVENTS_OUTPUT_MAX, true) : NULL;
+
+    add(events, json_pack("{s:s, s:s, s:o, s:o, s:I, s:o, s:o*}", "kind", "tool", "name", tool->name,
+                          "arguments", short_text(tool->arguments, EVENTS_ARGUMENTS_MAX, false), "exit_code",
+                          code, "duration_ms", (json_int_t)tool->duration_ms, "output",
+                          short_text(tool->output, EVENTS_OUTPUT_MAX, true), "stderr", err));
 }
 
 void

@@ -10,7 +10,7 @@
  *
  *   {"kind": "thought" | "said" | "summary", "text"}
  *   {"kind": "tool", "name", "arguments": short, as text, "exit_code": number or null, "duration_ms",
- * "output"}
+ * "output", "stderr": what of it is from there}
  *   {"kind": "usage", "input_tokens", "output_tokens", "cached_tokens", "duration_ms"} */
 typedef struct Events Events;
 
@@ -34,7 +34,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Events, events_free)
 
 void events_text(Events *events, const char *kind, const char *text);
 typedef struct ToolEvent {
-    const char *name, *arguments, *output;
+    const char *name, *arguments, *output, *err;
     int exit_code; /* -1: there is none */
     gint64 duration_ms;
 } ToolEvent;

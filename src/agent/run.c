@@ -24,21 +24,31 @@ typedef struct Kept {
     guint64 total;
 } Kept;
 
+/* One of a command's two streams, which goes on to ours of the same number. */
+typedef struct Stream {
+    int fd, to; /* fd -1: it was closed */
+    size_t echoed;
+    char last; /* of what was echoed */
+} Stream;
+
+enum { OUT, ERR, STREAMS };
+
 typedef struct Running {
     const RunSpec *spec;
     pid_t pid;
-    int pidfd, out_fd; /* out_fd -1: it was closed */
+    int pidfd;
     gint64 deadline_us;
     bool ended, timed_out;
-    Kept kept;
-    size_t echoed;
-    char last; /* of what was echoed */
+    Stream streams[STREAMS];
+    Kept both; /* as it came, as a person would see it */
+    Kept err;
 } Running;
 
 void
 run_result_clear(RunResult *result)
 {
     g_free(result->output);
+    g_free(result->err);
     *result = (RunResult){0};
 }
 
@@ -76,45 +86,48 @@ join(const Kept *kept)
 
 /* What comes next begins a line. */
 static void
-end_echo(Running *r)
+end_echo(Stream *s)
 {
-    if (r->echoed > 0 && r->last != '\n')
-        (void)io_write_all(STDOUT_FILENO, "\n", 1);
-    r->last = '\n';
+    if (s->echoed > 0 && s->last != '\n')
+        (void)io_write_all(s->to, "\n", 1);
+    s->last = '\n';
 }
 
 /* Who follows the agent's work sees it as it comes; nothing else depends on it. */
 static void
-echo(Running *r, const char *bytes, size_t n)
+echo(Stream *s, const char *bytes, size_t n)
 {
     static const char more[] = "[… more is not shown]\n";
-    size_t part = MIN(n, (size_t)RUN_ECHO_MAX - r->echoed);
+    size_t part = MIN(n, (size_t)RUN_ECHO_MAX - s->echoed);
 
-    if (!r->spec->echo || part == 0)
+    if (part == 0)
         return;
-    (void)io_write_all(STDOUT_FILENO, bytes, part);
-    r->echoed += part;
-    r->last = bytes[part - 1];
-    if (r->echoed < RUN_ECHO_MAX)
+    (void)io_write_all(s->to, bytes, part);
+    s->echoed += part;
+    s->last = bytes[part - 1];
+    if (s->echoed < RUN_ECHO_MAX)
         return;
-    end_echo(r);
-    (void)io_write_all(STDOUT_FILENO, more, sizeof more - 1);
+    end_echo(s);
+    (void)io_write_all(s->to, more, sizeof more - 1);
 }
 
 /* ---- running ---- */
 
 static void
-read_output(Running *r)
+read_stream(Running *r, Stream *s)
 {
     char bytes[READ_SIZE];
-    ssize_t n = read(r->out_fd, bytes, sizeof bytes);
+    ssize_t n = read(s->fd, bytes, sizeof bytes);
 
     if (n > 0) {
-        keep(&r->kept, bytes, (size_t)n);
-        echo(r, bytes, (size_t)n);
+        keep(&r->both, bytes, (size_t)n);
+        if (s == &r->streams[ERR])
+            keep(&r->err, bytes, (size_t)n);
+        if (r->spec->echo)
+            echo(s, bytes, (size_t)n);
     } else if (n == 0 || (errno != EINTR && errno != EAGAIN)) {
-        close(r->out_fd);
-        r->out_fd = -1;
+        close(s->fd);
+        s->fd = -1;
     }
 }
 
@@ -122,18 +135,21 @@ read_output(Running *r)
 static bool
 turn(Running *r, GError **error)
 {
-    struct pollfd fds[] = {{.fd = r->out_fd, .events = POLLIN},
+    struct pollfd fds[] = {{.fd = r->streams[OUT].fd, .events = POLLIN},
+                           {.fd = r->streams[ERR].fd, .events = POLLIN},
                            {.fd = r->ended ? -1 : r->pidfd, .events = POLLIN},
                            {.fd = r->spec->cancel_fd, .events = POLLIN}};
     gint64 left_ms = (r->deadline_us - clock_mono_us() + 999) / 1000;
 
     if (poll(fds, G_N_ELEMENTS(fds), (int)CLAMP(left_ms, 0, G_MAXINT)) < 0)
         return errno == EINTR || err_errno(error, "poll");
-    if (fds[2].revents != 0)
+    if (fds[STREAMS + 1].revents != 0)
         return err_set(error, ERR_CANCELLED, "asked to end");
-    if (fds[0].revents != 0)
-        read_output(r);
-    if (fds[1].revents != 0) {
+    for (int i = OUT; i < STREAMS; i++) {
+        if (fds[i].revents != 0)
+            read_stream(r, &r->streams[i]);
+    }
+    if (fds[STREAMS].revents != 0) {
         r->ended = true;
         /* What it left behind ends with it, or would hold the pipe open. */
         (void)kill(-r->pid, SIGKILL);
@@ -145,7 +161,7 @@ turn(Running *r, GError **error)
 static bool
 follow(Running *r, GError **error)
 {
-    while (!r->ended || r->out_fd >= 0) {
+    while (!r->ended || r->streams[OUT].fd >= 0 || r->streams[ERR].fd >= 0) {
         if (clock_mono_us() >= r->deadline_us) {
             r->timed_out = !r->ended;
             return true;
@@ -180,28 +196,56 @@ make_input(const char *text, GError **error)
     return fd;
 }
 
+/* Two pipes: what is said on standard error is told apart, at the price of the exact order of both. */
+static int
+open_stream(Stream *s, GError **error)
+{
+    int fds[2];
+
+    if (pipe2(fds, O_CLOEXEC) < 0) {
+        err_errno(error, "pipe");
+        return -1;
+    }
+    s->fd = fds[0];
+    if (fcntl(s->fd, F_SETFL, O_NONBLOCK) == 0)
+        return fds[1];
+    err_errno(error, "pipe");
+    close(fds[1]);
+    return -1;
+}
+
 static bool
 start(Running *r, GError **error)
 {
-    int pipe_fds[2];
     autofd input = r->spec->input != NULL ? make_input(r->spec->input, error) : -1;
 
     if (r->spec->input != NULL && input < 0)
         return false;
-    if (pipe2(pipe_fds, O_CLOEXEC) < 0)
-        return err_errno(error, "pipe");
-    autofd write_end = pipe_fds[1];
-    r->out_fd = pipe_fds[0];
-    if (fcntl(r->out_fd, F_SETFL, O_NONBLOCK) < 0)
-        return err_errno(error, "pipe");
+    autofd out = open_stream(&r->streams[OUT], error);
+    autofd err = out >= 0 ? open_stream(&r->streams[ERR], error) : -1;
+
+    if (err < 0)
+        return false;
     const SpawnSpec spawn = {.argv = r->spec->argv,
                              .cwd = r->spec->cwd,
                              .stdin_fd = input,
-                             .stdout_fd = write_end,
-                             .stderr_fd = write_end,
+                             .stdout_fd = out,
+                             .stderr_fd = err,
                              .new_session = true};
     r->pid = spawn_held(&spawn, &r->pidfd, error);
     return r->pid >= 0;
+}
+
+static void
+running_clear(Running *r)
+{
+    for (int i = OUT; i < STREAMS; i++) {
+        end_echo(&r->streams[i]);
+        auto_close(&r->streams[i].fd);
+    }
+    auto_close(&r->pidfd);
+    g_string_free(r->both.head, TRUE);
+    g_string_free(r->err.head, TRUE);
 }
 
 bool
@@ -210,21 +254,24 @@ run_command(const RunSpec *spec, RunResult *ret_result, GError **error)
     gint64 begun_us = clock_mono_us();
     g_autofree Running *r = g_new0(Running, 1);
 
-    *r = (Running){.spec = spec, .pid = -1, .pidfd = -1, .out_fd = -1};
+    *r = (Running){
+        .spec = spec,
+        .pid = -1,
+        .pidfd = -1,
+        .streams = {[OUT] = {.fd = -1, .to = STDOUT_FILENO}, [ERR] = {.fd = -1, .to = STDERR_FILENO}}};
     r->deadline_us = begun_us + spec->timeout_ms * 1000;
-    r->kept.head = g_string_new(NULL);
+    r->both.head = g_string_new(NULL);
+    r->err.head = g_string_new(NULL);
     bool good = start(r, error) && follow(r, error);
     if (r->pid >= 0)
         ret_result->exit_code = reap(r);
-    end_echo(r);
     if (good) {
         ret_result->timed_out = r->timed_out;
-        ret_result->output = join(&r->kept);
-        ret_result->output_bytes = r->kept.total;
+        ret_result->output = join(&r->both);
+        ret_result->err = join(&r->err);
+        ret_result->output_bytes = r->both.total;
         ret_result->duration_ms = (clock_mono_us() - begun_us) / 1000;
     }
-    auto_close(&r->out_fd);
-    auto_close(&r->pidfd);
-    g_string_free(r->kept.head, TRUE);
+    running_clear(r);
     return good;
 }

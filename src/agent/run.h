@@ -25,12 +25,13 @@ typedef struct RunSpec {
 typedef struct RunResult {
     int exit_code; /* 128 + the signal's number */
     bool timed_out;
-    char *output; /* UTF-8 */
+    char *output; /* UTF-8; both streams */
+    char *err;    /* what of it came on standard error */
     guint64 output_bytes;
     gint64 duration_ms;
 } RunResult;
 void run_result_clear(RunResult *result);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(RunResult, run_result_clear)
 
-/* Both streams in one.  ERR_CANCELLED: the caller was asked to end. */
+/* ERR_CANCELLED: the caller was asked to end. */
 bool run_command(const RunSpec *spec, RunResult *ret_result, GError **error);

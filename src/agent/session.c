@@ -127,8 +127,8 @@ static bool
 run_call(Session *s, const CallRef *call, bool *ret_malformed, GError **error)
 {
     gint64 begun_us = clock_mono_us();
-    g_autoptr(GString) text = g_string_new(NULL);
-    ToolResult result = {.text = text};
+    g_autoptr(GString) text = g_string_new(NULL), err = g_string_new(NULL);
+    ToolResult result = {.text = text, .err = err};
 
     show(call->name, call->arguments);
     if (!tool_call(&s->work, call->name, call->arguments, &result, ret_malformed, error))
@@ -138,6 +138,7 @@ run_call(Session *s, const CallRef *call, bool *ret_malformed, GError **error)
     events_tool(s->events, &(ToolEvent){.name = call->name,
                                         .arguments = call->arguments,
                                         .output = text->str,
+                                        .err = err->str,
                                         .exit_code = result.exit_code,
                                         .duration_ms = (clock_mono_us() - begun_us) / 1000});
     return true;

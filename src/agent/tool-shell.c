@@ -41,9 +41,17 @@ run_shell(const Work *work, const char *command, gint64 timeout_ms, RunResult *r
 }
 
 static void
-say(ToolResult *result, const RunResult *r)
+take(ToolResult *result, const RunResult *r)
 {
     g_string_append(result->text, r->output);
+    if (result->err != NULL)
+        g_string_append(result->err, r->err);
+}
+
+static void
+say(ToolResult *result, const RunResult *r)
+{
+    take(result, r);
     if (result->text->len > 0 && result->text->str[result->text->len - 1] != '\n')
         g_string_append_c(result->text, '\n');
     if (r->timed_out)
@@ -149,7 +157,7 @@ git(Work *work, const char *const *argv, ToolResult *result, bool *ret_good, GEr
 
     if (!run(work, argv, TOOL_GIT_MS, &r, error))
         return false;
-    g_string_append(result->text, r.output);
+    take(result, &r);
     result->exit_code = r.exit_code;
     *ret_good = r.exit_code == 0 && !r.timed_out;
     if (!*ret_good)

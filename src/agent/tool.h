@@ -49,6 +49,7 @@ typedef struct Work {
 
 typedef struct ToolResult {
     GString *text;
+    GString *err;  /* what of it commands said on standard error; NULL: nobody asks */
     int exit_code; /* -1: there is none */
 } ToolResult;
 

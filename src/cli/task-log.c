@@ -225,15 +225,27 @@ show_line(Out *out, const Json *event, guint step, OutStyle style, const char *t
     out_text(out, style, "%s %s\n", mark, text);
 }
 
-/* What the last lines of a command were, where it failed. */
 static void
-show_output(Out *out, const Json *data, const char *stream)
+show_output_line(Out *out, const char *stream, const char *line)
 {
-    g_auto(GStrv) lines = g_strsplit(forge_text(data, stream), "\n", 0);
+    if (line[0] != '\0')
+        out_text(out, OUT_DIM, "         %s: %s\n", stream, line);
+}
 
+/* What the last lines of a command were, where it failed.  An agent's tool tells both streams as they came,
+ * and beside that what of it was on standard error. */
+static void
+show_output(Out *out, const Json *data, bool together)
+{
+    g_auto(GStrv) errors = g_strsplit(forge_text(data, "stderr"), "\n", 0);
+    g_auto(GStrv) lines = g_strsplit(forge_text(data, "output"), "\n", 0);
+
+    for (char **line = errors; !together && *line != NULL; line++)
+        show_output_line(out, "stderr", *line);
     for (char **line = lines; *line != NULL; line++) {
-        if ((*line)[0] != '\0')
-            out_text(out, OUT_DIM, "         %s: %s\n", stream, *line);
+        bool is_error = together && g_strv_contains((const char *const *)errors, *line);
+
+        show_output_line(out, is_error ? "stderr" : "output", *line);
     }
 }
 
@@ -281,8 +293,7 @@ show(Out *out, const Json *event, void *ctx)
             continue;
         show_line(out, event, step_of(data, kinds[i].step), kinds[i].style, text);
         show_tests(out, event, kind, data);
-        show_output(out, data, "stderr");
-        show_output(out, data, "output");
+        show_output(out, data, strcmp(kind, "tool.used") == 0);
     }
     return goes_on;
 }

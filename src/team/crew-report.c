@@ -72,9 +72,9 @@ bounded(const Json *value, size_t max)
 static Json *
 event_data(const Json *event, const char *agent, const char *role, size_t max)
 {
-    static const char *const members[] = {
-        "text", "name",         "arguments",     "output", "exit_code",     "ok",   "duration_ms",
-        "turn", "input_tokens", "output_tokens", "model",  "cached_tokens", "path", "cut"};
+    static const char *const members[] = {"text",          "name",  "arguments",     "output", "stderr",
+                                          "exit_code",     "ok",    "duration_ms",   "turn",   "input_tokens",
+                                          "output_tokens", "model", "cached_tokens", "path",   "cut"};
     Json *data = json_pack("{s:s, s:s, s:s}", "agent", agent, "role", role, "seen_by", "agent");
 
     for (size_t i = 0; i < G_N_ELEMENTS(members); i++) {

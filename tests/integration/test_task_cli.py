@@ -135,6 +135,7 @@ def test_retry_and_stop(client):
 
 EVENTS = [
     ('task.created', {'title': 'Factorial'}), ('task.planned', {}), ('box.created', {'agent_id': 'coder-1-1f2e3d4c'}),
+    ('tool.used', {'agent': 'coder-1', 'name': 'shell', 'exit_code': 2, 'output': 'making\nno such rule\n[exit code 2]', 'stderr': 'no such rule\n'}),
     ('commit.pushed', {'branch': 'task-1--coder-1', 'after': '0123456789abcdef'}),
     ('tests.reported', {'total': 3, 'passed': 2, 'failed': 1, 'stderr': 'RangeError: n\x1b[31m is -1\nat x.js'}),
     ('tests.reported', {'total': 3, 'passed': 3, 'failed': 0}), ('step.ended', {'state': 'done', 'title': 'Factorial'}),
@@ -154,4 +155,5 @@ def test_the_log_in_words(coop):
     assert seen == sorted(seen), text
     assert all(f'[{n}/7]' in text for n in range(1, 8))
     assert 'stderr: RangeError: n\\x1b[31m is -1\n' in text and 'stderr: at x.js\n' in text and '\x1b' not in text
+    assert 'output: making\n         stderr: no such rule\n         output: [exit code 2]\n' in text and text.count('no such rule') == 1
     assert 'total 3, passed 2, failed 1' in text and 'total 3, passed 3, failed 0' in text

@@ -316,6 +316,24 @@ test_shell_bounds(void)
     bench_clear(&b);
 }
 
+static void
+test_shell_streams(void)
+{
+    static const char both[] = "{\"command\": \"echo fine; echo bad >&2; echo worse >&2; exit 3\"}";
+    g_autoptr(GString) text = g_string_new(NULL), err = g_string_new(NULL);
+    ToolResult result = {.text = text, .err = err};
+    g_autoptr(GError) error = NULL;
+    bool malformed;
+    Bench b;
+
+    bench_init(&b, ALL_TOOLS);
+    g_assert_true(tool_call(&b.work, "shell", both, &result, &malformed, &error));
+    g_assert_cmpstr(err->str, ==, "bad\nworse\n");
+    g_assert_nonnull(strstr(text->str, "fine\n"));
+    g_assert_nonnull(strstr(text->str, "bad\nworse\n"));
+    bench_clear(&b);
+}
+
 /* Whatever a command leaves behind is gone with it. */
 static void
 test_shell_group(void)
@@ -403,6 +421,7 @@ main(int argc, char **argv)
     g_test_add_func("/agent/tools/search", test_search);
     g_test_add_func("/agent/tools/search-bounds", test_search_bounds);
     g_test_add_func("/agent/tools/shell-bounds", test_shell_bounds);
+    g_test_add_func("/agent/tools/shell-streams", test_shell_streams);
     g_test_add_func("/agent/tools/shell-group", test_shell_group);
     g_test_add_func("/agent/tools/shell-cancel", test_shell_cancel);
     g_test_add_func("/agent/tools/done", test_done);
