@@ -182,4 +182,4 @@ def test_another_tree_in_the_box():
         assert f'the tree in the box is {ODD}, not {work.head("HEAD^{tree}")}' in suite['problem'] and suite['tries'] == 3
         assert server.get(f'{project.api}/checks/{suite["id"]}')['receipt'] is None
         assert 'has not checked' in project.add(number, status=403)['message']
-        assert not server.get(API)['sandboxes']
+        wait_until(lambda: not server.get(API)['sandboxes'], 'the end of the box')
