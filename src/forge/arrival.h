@@ -19,6 +19,15 @@ typedef struct ArrivalState {
 } ArrivalState;
 bool
 arrival_state(DbTx *tx, const Arrival *arrival, const ArrivalState *state, bool *ret_changed, GError **error);
+
+/* Arrays of texts; borrowed; NULL: none. */
+typedef struct ArrivalNames {
+    const Json *labels_added, *labels_removed;
+    const Json *reviewers_added, *reviewers_removed; /* logins there */
+} ArrivalNames;
+/* `*ret_pull` is the pull request then; `*ret_changed` is set to true or stays as it is. */
+bool arrival_names(DbTx *tx, const Arrival *arrival, const ArrivalNames *names, Json **ret_pull,
+                   bool *ret_changed, GError **error);
 /* After the transaction: git is asked again about pull requests. */
 void arrival_settle(Forge *forge, Repo *repo);
 

@@ -186,6 +186,23 @@ search(People *people, const char *sql, const char *prefix, const char *login, c
     return true;
 }
 
+/* "bob@github" and "github:bob" are the same; NULL: it is neither. */
+static char *
+find_there(const char *login)
+{
+    enum { THEIR_LOGIN_MAX = 100 };
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_[]";
+    bool is_actor = g_str_has_prefix(login, "github:");
+
+    if (!is_actor && !g_str_has_suffix(login, "@github"))
+        return NULL;
+    g_autofree char *name = is_actor ? g_strdup(login + strlen("github:"))
+                                     : g_strndup(login, strlen(login) - strlen("@github"));
+    size_t n = strlen(name);
+
+    return n > 0 && n <= THEIR_LOGIN_MAX && strspn(name, letters) == n ? g_strconcat("github:", name, NULL) : NULL;
+}
+
 char *
 people_find(People *people, const char *login, GError **error)
 {
@@ -194,6 +211,9 @@ people_find(People *people, const char *login, GError **error)
 
     if (g_str_has_prefix(login, "key:") || g_str_has_prefix(login, "agent:") || strcmp(login, "local") == 0)
         return g_strdup(login);
+    actor = find_there(login);
+    if (actor != NULL)
+        return actor;
     if (is_bot ? !search(people, "SELECT COALESCE(agent_id, id) FROM identities ORDER BY created_us, id",
                          "agent:", login, &actor, error)
                : !search(people, "SELECT id FROM keys ORDER BY created_us, id", "key:", login, &actor, error))

@@ -10,6 +10,8 @@
  * Takes the tips as they are now. */
 bool pull_may_reopen(RowJob *job, const Json *pull, GError **error);
 bool pull_change_draft(RowJob *job, const PullDraft *draft, GError **error);
+/* pull_reviewers() inside a job. */
+bool pull_reviewers_row(RowJob *job, const ThreadNames *names, Json **ret_value, GError **error);
 bool pull_retarget(RowJob *job, const Json *pull, const char *base, GError **error);
 
 typedef struct PullLook PullLook;

@@ -177,16 +177,21 @@ set_reviewers(RowJob *job, const Json *pull, const ThreadNames *names, GError **
                                                        json_pack("{s:O}", "reviewers", added), error);
 }
 
-static bool
-run_reviewers(RowJob *job, const void *data, Json **ret_value, GError **error)
+bool
+pull_reviewers_row(RowJob *job, const ThreadNames *names, Json **ret_value, GError **error)
 {
-    const ThreadNames *names = data;
     g_autoptr(Json) pull = thread_load(job, names->number, "pull", error);
 
     if (pull == NULL || !thread_require_open(pull, error) || !set_reviewers(job, pull, names, error))
         return false;
     *ret_value = thread_load(job, names->number, "pull", error);
     return *ret_value != NULL;
+}
+
+static bool
+run_reviewers(RowJob *job, const void *data, Json **ret_value, GError **error)
+{
+    return pull_reviewers_row(job, data, ret_value, error);
 }
 
 void

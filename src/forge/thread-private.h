@@ -28,6 +28,8 @@ typedef struct ThreadNew {
 /* Gives it its number; the event is the caller's. */
 bool thread_insert(RowJob *job, const ThreadNew *new, Json **ret_thread, GError **error);
 
+/* thread_label() inside a job. */
+bool thread_label_row(RowJob *job, const ThreadNames *names, Json **ret_value, GError **error);
 /* updated_us, and nothing else. */
 bool thread_touch(RowJob *job, const Json *thread, GError **error);
 /* `kind` with the thread's number and title, and what `more` (taken; may be NULL) says beyond them. */

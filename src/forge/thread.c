@@ -257,10 +257,9 @@ tell_labels(RowJob *job, const ThreadNames *names, const Json *thread, GError **
     return true;
 }
 
-static bool
-run_label(RowJob *job, const void *data, Json **ret_value, GError **error)
+bool
+thread_label_row(RowJob *job, const ThreadNames *names, Json **ret_value, GError **error)
 {
-    const ThreadNames *names = data;
     g_autoptr(Json) thread = thread_load(job, names->number, NULL, error);
 
     if (thread == NULL || !labels_change(job, row_int(thread, "id"), names->how, names->names, error) ||
@@ -268,6 +267,12 @@ run_label(RowJob *job, const void *data, Json **ret_value, GError **error)
         return false;
     *ret_value = thread_load(job, names->number, NULL, error);
     return *ret_value != NULL && tell_labels(job, names, *ret_value, error);
+}
+
+static bool
+run_label(RowJob *job, const void *data, Json **ret_value, GError **error)
+{
+    return thread_label_row(job, data, ret_value, error);
 }
 
 void

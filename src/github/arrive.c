@@ -6,6 +6,7 @@
 #include "forge/arrival.h"
 #include "github/item.h"
 #include "github/look.h"
+#include "github/names.h"
 #include "github/text.h"
 #include "github/work.h"
 
@@ -37,6 +38,46 @@ note(DbTx *tx, const WorkRow *row, const Json *pull, GError **error)
     return work_set_answer(tx, row, error);
 }
 
+/* `there` without what could not be put here: nobody has taken that off. */
+static Json *
+alike(const Json *there, const Json *added, const Json *here)
+{
+    g_autoptr(Json) refused = names_minus(added, here);
+
+    return names_minus(there, refused);
+}
+
+/* Against what both sides were last alike in, so that what was changed here meanwhile stays. */
+static bool
+take_names(DbTx *tx, const Json *pull, const Arrival *at, const WorkRow *row, bool *ret_changed,
+           GError **error)
+{
+    Json *sent = json_object_get(row->answer, "sent");
+    const Json *old_labels = json_object_get(sent, "labels"),
+               *old_people = json_object_get(sent, "reviewers");
+    const Json *labels = json_object_get(pull, "labels");
+    const Json *people = json_object_get(pull, "requested_reviewers");
+
+    if (!json_is_array(labels) || !json_is_array(people) || !json_is_object(sent))
+        return true;
+    g_autoptr(Json) labels_now = names_of(labels, "name"), people_now = names_of(people, "login");
+    g_autoptr(Json) labels_new = names_minus(labels_now, old_labels);
+    g_autoptr(Json) labels_gone = names_minus(old_labels, labels_now);
+    g_autoptr(Json) people_new = names_minus(people_now, old_people);
+    g_autoptr(Json) people_gone = names_minus(old_people, people_now);
+    ArrivalNames names = {labels_new, labels_gone, people_new, people_gone};
+    g_autoptr(Json) here = NULL;
+
+    if (!arrival_names(tx, at, &names, &here, ret_changed, error))
+        return false;
+    g_autoptr(Json) labels_here = names_of(json_object_get(here, "labels"), "name");
+    g_autoptr(Json) people_here = names_of_theirs(json_object_get(here, "reviewers"));
+
+    json_object_set_new(sent, "labels", alike(labels_now, labels_new, labels_here));
+    json_object_set_new(sent, "reviewers", alike(people_now, people_new, people_here));
+    return true;
+}
+
 static bool
 arrive_pull(DbTx *tx, const GithubArrive *a, const Arrival *at, const WorkRow *row, GithubArrived *ret,
             GError **error)
@@ -52,7 +93,8 @@ arrive_pull(DbTx *tx, const GithubArrive *a, const Arrival *at, const WorkRow *r
     if (state == NULL || !is_news(row, pull))
         return true;
     ret->is_merged = is.merge_oid != NULL;
-    return arrival_state(tx, at, &is, &ret->has_changed, error) && note(tx, row, pull, error);
+    return arrival_state(tx, at, &is, &ret->has_changed, error) &&
+           take_names(tx, pull, at, row, &ret->has_changed, error) && note(tx, row, pull, error);
 }
 
 /* ---- what is said ---- */

@@ -227,6 +227,12 @@ github_pull_request_reviewers(const GithubAsk *ask, gint64 number, const Json *b
 }
 
 void
+github_pull_unrequest_reviewers(const GithubAsk *ask, gint64 number, const Json *body)
+{
+    set(ask, "DELETE", github_path("/pulls/%d/requested_reviewers", number), body);
+}
+
+void
 github_pull_files(const GithubAsk *ask, gint64 number)
 {
     get(ask, github_path("/pulls/%d/files?per_page=100", number));

@@ -35,6 +35,7 @@ void github_pull_set_draft(const GithubAsk *ask, const char *node_id, bool draft
 void github_pull_merge(const GithubAsk *ask, gint64 number, const Json *body);
 void github_pull_update_branch(const GithubAsk *ask, gint64 number, const Json *body);
 void github_pull_request_reviewers(const GithubAsk *ask, gint64 number, const Json *body);
+void github_pull_unrequest_reviewers(const GithubAsk *ask, gint64 number, const Json *body);
 /* One page each, of 100. */
 void github_pull_files(const GithubAsk *ask, gint64 number);
 void github_pull_commits(const GithubAsk *ask, gint64 number);

@@ -217,11 +217,11 @@ static const struct {
     const char *kind; /* of the event; with a dot at its end all that begin so */
     bool (*ask)(DbTx *tx, const UpstreamStep *s, GError **error);
 } asks[] = {
-    {"branch.created", ask_push},     {"commit.pushed", ask_push},
-    {"pr.merged", ask_merge},         {"pr.", ask_pull},
-    {"comment.added", ask_comment},   {"comment.changed", ask_comment},
-    {"review.submitted", ask_review}, {"review.changed", ask_review},
-    {"check.reported", ask_status},
+    {"branch.created", ask_push},   {"commit.pushed", ask_push},
+    {"pr.merged", ask_merge},       {"pr.", ask_pull},
+    {"comment.added", ask_comment}, {"comment.changed", ask_comment},
+    {"review.requested", ask_pull}, {"review.submitted", ask_review},
+    {"review.changed", ask_review}, {"check.reported", ask_status},
 };
 
 bool

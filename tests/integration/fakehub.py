@@ -52,6 +52,7 @@ class FakeHub(GithubServer):
         self.lock, self.lose, self.ids = threading.Lock(), 0, itertools.count(1000)
         self.clock = datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(hours=1)
         self.pulls, self.comments, self.reviews, self.lines, self.statuses = {}, {}, {}, {}, []
+        self.people = {'ann', 'bob'}
         self.permissions = {'pull': True, 'push': True}
 
     # ---- what people do there ----
@@ -116,9 +117,32 @@ class FakeHub(GithubServer):
         number = len(self.pulls) + 70
         self.pulls[number] = self.item(number=number, node_id=f'PR_{number}', title=body['title'], body=body['body'],
                                        state='open', draft=body.get('draft', False), merged=False,
+                                       labels=[], requested_reviewers=[],
                                        head={'ref': body['head'], 'sha': self.tip(body['head'])},
                                        base={'ref': body['base']}, html_url=f'https://hub.example/{number}')
         return 201, [], self.pulls[number]
+
+    def on_labels(self, method, query, body, number):
+        pull = self.pulls[number]
+        have = [str(x.get('name')).lower() for x in pull['labels']]
+        new = [{'name': n, 'color': 'ededed'} for n in body['labels'] if n.lower() not in have]
+        self.set_pull(number, labels=pull['labels'] + new)
+        return self.pulls[number]['labels']
+
+    def on_label(self, method, query, body, number, name):
+        left = [x for x in self.pulls[number]['labels'] if str(x.get('name')).lower() != urllib.parse.unquote(str(name)).lower()]
+        if len(left) == len(self.pulls[number]['labels']):
+            return 404, [], {'message': 'Label does not exist'}
+        self.set_pull(number, labels=left)
+        return left
+
+    def on_reviewers(self, method, query, body, number):
+        asked = [p['login'] for p in self.pulls[number]['requested_reviewers']]
+        if method == 'POST' and not set(body['reviewers']) <= self.people:
+            return 422, [], {'message': 'Reviews may only be requested from collaborators.'}
+        asked = [a for a in asked if a not in body['reviewers']] + (body['reviewers'] if method == 'POST' else [])
+        self.set_pull(number, requested_reviewers=[{'login': a} for a in asked])
+        return 201 if method == 'POST' else 200, [], self.pulls[number]
 
     def tip(self, branch):
         return git(self.bare, 'rev-parse', branch)
@@ -174,6 +198,9 @@ ROUTES = [
     ('/pulls', FakeHub.on_pulls),
     (r'/pulls/(\d+)', FakeHub.on_pull),
     (r'/issues/(\d+)/comments', FakeHub.on_comments),
+    (r'/issues/(\d+)/labels', FakeHub.on_labels),
+    (r'/issues/(\d+)/labels/([^/]+)', FakeHub.on_label),
+    (r'/pulls/(\d+)/requested_reviewers', FakeHub.on_reviewers),
     (r'/pulls/(\d+)/reviews', FakeHub.on_reviews),
     (r'/pulls/(\d+)/comments', FakeHub.on_lines),
     (r'/issues/comments/(\d+)', lambda hub, m, q, b, i: hub.on_one(m, b, hub.comments, i)),

@@ -29,7 +29,7 @@ def wait_done(server, kind, count=1):
 class Pair:
     """A mirror with a pull request of a branch as a box would have pushed it, and its place."""
 
-    def __init__(self, make_server, hub, folder, env=None, draft=False):
+    def __init__(self, make_server, hub, folder, env=None, draft=False, labels=()):
         self.hub = hub
         self.server = server = make_server(env={'COOP_GITHUB_WRITE_PAUSE': '0s', **(env or {})})
         server.post(f'{API}/login', {'base_url': hub.base, 'token': TOKEN, 'webhook_secret': HOOK_SECRET}, status=200)
@@ -44,6 +44,8 @@ class Pair:
         self.pull = server.post(f'{V3}/pulls', {'title': 'Work', 'head': 'task-1', 'base': 'main', 'body': 'Text',
                                                 'draft': draft})
         self.at = f'{V3}/pulls/{self.pull["number"]}'
+        if labels:
+            server.post(f'{V3}/issues/{self.pull["number"]}/labels', {'labels': list(labels)}, status=200)
         server.stop()
         add_work(server, self.repo, 'push', 'task-1', {'branch': 'task-1', 'oid': self.oid, 'seq': 1})
         add_work(server, self.repo, 'pull', str(self.pull['number']), {'number': self.pull['number'], 'seq': 2})

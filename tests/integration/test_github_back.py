@@ -187,6 +187,37 @@ def test_lines(pair, tell):
     assert [x['in_reply_to'] for x in pair.hub.lines.values()] == [line['id']]
 
 
+def names_here(pair):
+    pull = pair.server.get(pair.at)
+    return sorted(x['name'] for x in pull['labels']), sorted(p['login'] for p in pull['requested_reviewers'])
+
+
+def test_labels_and_reviewers(pair, tell):
+    number, before = pair.there['number'], writes(pair)
+    pair.hub.set_pull(number, labels=[{'name': 'bug'}, {'name': 'x' * 51}, {'name': ''}, {'name': 7}, {}],
+                      requested_reviewers=[{'login': 'bob'}, {'login': 'a b'}, {'login': ''}])
+    assert tell('pull_request', 'labeled') == 'taken'
+    assert names_here(pair) == (['bug'], ['bob@github'])
+    event = pair.server.events(kind='review.requested')[-1]
+    assert event['actor'] == 'github:ann' and event['data']['reviewers'] == ['github:bob']
+    assert pair.server.events(kind='pr.updated')[-1]['data']['label'] == 'bug'
+    # What was here only stays, what both had goes.
+    pair.server.post(f'{V3}/issues/{pair.pull["number"]}/labels', {'labels': ['ours']}, status=200)
+    wait_until(lambda: 'ours' in [x['name'] for x in pair.there['labels'] if 'name' in x], 'ours there')
+    wait_until(lambda: works(pair.server, 'pull')[0]['state'] == 'done', 'the row')
+    old = dict(pair.hub.pulls[number], labels=[], requested_reviewers=[], updated_at='2001-01-01T00:00:00Z')
+    new = pair.hub.set_pull(number, labels=[{'name': 'ours'}], requested_reviewers=[])
+    pair.hub.pulls[number] = old  # told of late
+    tell('pull_request', 'unlabeled')
+    assert names_here(pair) == (['bug', 'ours'], ['bob@github'])
+    pair.hub.pulls[number] = new
+    assert tell('pull_request', 'unlabeled') == 'taken'
+    assert names_here(pair) == (['ours'], [])
+    wait_calm(pair)
+    again = [w for w in writes(pair) if w not in before and 'comments' not in w[1]]
+    assert again == [('POST', f'/repos/acme/widget/issues/{number}/labels')], again
+
+
 def test_changed_here(pair, tell):
     """What an admin makes here of what they said is no news for them."""
     before = writes(pair)

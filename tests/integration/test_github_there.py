@@ -97,6 +97,71 @@ def test_reviews(pair):
     assert len(pair.hub.reviews) == 1
 
 
+def labels_there(pair):
+    return sorted(x['name'] for x in pair.there['labels'])
+
+
+def test_labels(pair):
+    at = f'{V3}/issues/{pair.pull["number"]}/labels'
+    pair.server.post(at, {'labels': ['bug', 'two words/ä']}, status=200)
+    wait_until(lambda: labels_there(pair) == ['bug', 'two words/ä'], 'the labels')
+    # Theirs stays, whatever is changed here.
+    pair.hub.set_pull(pair.there['number'], labels=pair.there['labels'] + [{'name': 'Theirs'}])
+    assert pair.server.ask('DELETE', f'{at}/two%20words%2F%C3%A4').status == 200
+    wait_until(lambda: labels_there(pair) == ['Theirs', 'bug'], 'the removal')
+    # One that is there by itself is not sent again, and a title sends no labels.
+    before = pair.count('POST', '/labels')
+    pair.server.post(at, {'labels': ['theirs']}, status=200)
+    pair.patch(title='Other')
+    wait_until(lambda: pair.there['title'] == 'Other', 'the title')
+    wait_done(pair.server, 'pull')
+    assert pair.count('POST', '/labels') == before and labels_there(pair) == ['Theirs', 'bug']
+
+
+def test_labels_at_opening(make_server, hub, tmp_path):
+    pair = Pair(make_server, hub, tmp_path, labels=['first'])
+    assert labels_there(pair) == ['first']
+
+
+def test_reviewers(pair):
+    at = f'{pair.at}/requested_reviewers'
+
+    def asked():
+        return sorted(p['login'] for p in pair.there['requested_reviewers'])
+
+    other = pair.server.make_key(name='rev')
+    made = pair.server.post(at, {'reviewers': ['ann@github', 'rev']})
+    assert sorted(p['login'] for p in made['requested_reviewers']) == ['ann@github', 'rev'] and other
+    wait_until(lambda: asked() == ['ann'], 'the request')  # who is only here is nobody there
+    # One that cannot be asked holds nothing up, and is named.
+    pair.server.post(at, {'reviewers': ['stranger@github']})
+    row = wait_until(lambda: (w := works(pair.server, 'pull')[0])['state'] == 'done' and
+                     (w['answer'].get('problems') or None) and w, 'the refusal')
+    assert 'collaborators' in row['answer']['problems'][0]
+    pair.comment('Still speaking')
+    wait_done(pair.server, 'comment')
+    assert pair.server.ask('DELETE', at, body={'reviewers': ['ann@github', 'stranger@github']}).status == 200
+    wait_until(lambda: asked() == [], 'that nobody is asked')
+
+
+@needs_failpoints
+@pytest.mark.parametrize('point', ['upstream-asking', 'upstream-marked', 'upstream-answered'])
+def test_kill_labels(pair, point):
+    server = pair.server
+    server.stop()
+    server.env['COOP_FAIL_AT'] = point
+    server.start()
+    try:
+        server.ask('POST', f'{V3}/issues/{pair.pull["number"]}/labels', body={'labels': ['once']})
+    except Exception:  # it may die before it answers
+        pass
+    server.wait_killed()
+    del server.env['COOP_FAIL_AT']
+    server.start()
+    wait_until(lambda: labels_there(pair) == ['once'] and works(server, 'pull')[0]['state'] == 'done', 'the label')
+    assert pair.count('POST', '/labels') == 1
+
+
 def test_lost_answers(pair):
     """They were done, and nobody heard of it: looked for, not repeated."""
     pair.hub.lose = 1
