@@ -227,10 +227,20 @@ commits_write(GitRepo *repo, const GPtrArray *texts, GError **error)
 bool
 objects_write(GitRepo *repo, const GPtrArray *objects, GError **error)
 {
-    g_autoptr(GByteArray) pack = pack_begin(objects->len);
+    g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
+    g_autoptr(GPtrArray) once = g_ptr_array_new();
 
+    /* Two folders may hold the same, and git wants an object once. */
     for (guint i = 0; i < objects->len; i++) {
-        const NewObject *object = objects->pdata[i];
+        NewObject *object = objects->pdata[i];
+
+        if (g_hash_table_add(seen, object->oid))
+            g_ptr_array_add(once, object);
+    }
+    g_autoptr(GByteArray) pack = pack_begin(once->len);
+
+    for (guint i = 0; i < once->len; i++) {
+        const NewObject *object = once->pdata[i];
 
         put_object(pack, object->kind, object->bytes);
     }

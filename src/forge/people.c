@@ -200,7 +200,8 @@ find_there(const char *login)
                                      : g_strndup(login, strlen(login) - strlen("@github"));
     size_t n = strlen(name);
 
-    return n > 0 && n <= THEIR_LOGIN_MAX && strspn(name, letters) == n ? g_strconcat("github:", name, NULL) : NULL;
+    return n > 0 && n <= THEIR_LOGIN_MAX && strspn(name, letters) == n ? g_strconcat("github:", name, NULL)
+                                                                       : NULL;
 }
 
 char *

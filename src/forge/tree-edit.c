@@ -29,6 +29,9 @@ struct TreeEditor {
     char *tree; /* NULL: empty */
     Node *top;  /* NULL: not read yet */
     size_t room;
+    guint n_folders;   /* read or made */
+    GPtrArray *kept;   /* of the next */
+    GHashTable *ahead; /* oid -> BatchObject: read before they are needed */
 };
 
 /* ---- nodes ---- */
@@ -167,12 +170,15 @@ static Node *
 node_read(TreeEditor *editor, const char *name, GError **error)
 {
     const char *const names[] = {name};
-    g_autoptr(GPtrArray) objects = batch_read(editor->repo, names, 1, editor->room, editor->room, error);
-
-    if (objects == NULL)
-        return NULL;
-    const BatchObject *object = objects->pdata[0];
+    const BatchObject *object = g_hash_table_lookup(editor->ahead, name);
+    g_autoptr(GPtrArray) objects = object == NULL
+                                       ? batch_read(editor->repo, names, 1, editor->room, editor->room, error)
+                                       : NULL;
     Node *node = NULL;
+
+    if (object == NULL && objects == NULL)
+        return NULL;
+    object = object != NULL ? object : objects->pdata[0];
 
     if (object->oid[0] == '\0' || strcmp(object->type, "tree") != 0)
         err_set(error, ERR_NOT_FOUND, "there is no tree %s", name);
@@ -183,6 +189,41 @@ node_read(TreeEditor *editor, const char *name, GError **error)
     else
         editor->room -= object->bytes->len;
     return node;
+}
+
+/* "TREE:folder" of each that is not among `names` yet. */
+static void
+add_folders(const TreeEditor *editor, const char *path, GHashTable *names)
+{
+    if (!contents_path_is_valid(path, NULL) || strpbrk(path, "\n\r") != NULL)
+        return;
+    for (const char *slash = strchr(path, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+        if (g_hash_table_size(names) == TREE_EDIT_FOLDERS_MAX)
+            return;
+        g_hash_table_add(names, g_strdup_printf("%s:%.*s", editor->tree, (int)(slash - path), path));
+    }
+}
+
+void
+tree_editor_read_ahead(TreeEditor *editor, const GPtrArray *paths)
+{
+    g_autoptr(GHashTable) names = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+
+    for (guint i = 0; editor->tree != NULL && i < paths->len; i++)
+        add_folders(editor, paths->pdata[i], names);
+    guint n = 0;
+    g_autofree gpointer *list = g_hash_table_get_keys_as_array(names, &n);
+    g_autoptr(GPtrArray) objects = n > 0 ? batch_read(editor->repo, (const char *const *)list, n,
+                                                      editor->room, editor->room, NULL)
+                                         : NULL;
+
+    for (guint i = 0; objects != NULL && i < objects->len; i++) {
+        BatchObject *object = objects->pdata[i];
+
+        if (object->bytes != NULL && strcmp(object->type, "tree") == 0)
+            g_hash_table_insert(editor->ahead, object->oid, object);
+    }
+    editor->kept = g_steal_pointer(&objects);
 }
 
 static bool
@@ -220,6 +261,18 @@ split_path(const char *path, char ***ret_parts, GError **error)
     return true;
 }
 
+/* Each is read by a child of its own, or written as an object of its own. */
+static bool
+count_folder(TreeEditor *editor, GError **error)
+{
+    return ++editor->n_folders <= TREE_EDIT_FOLDERS_MAX ||
+           err_set(
+               error, ERR_INVALID,
+               "these files are in more than %d folders: make the tree in several calls, each with the one "
+               "before as base_tree",
+               TREE_EDIT_FOLDERS_MAX);
+}
+
 /* The folder that is in `node` under that name; made where `make` says so. */
 static Node *
 enter(TreeEditor *editor, Node *node, const char *name, bool make, GError **error)
@@ -230,6 +283,8 @@ enter(TreeEditor *editor, Node *node, const char *name, bool make, GError **erro
         err_set(error, ERR_NOT_FOUND, "there is no '%s'", name);
         return NULL;
     }
+    if ((entry == NULL || entry->folder == NULL) && !count_folder(editor, error))
+        return NULL;
     if (entry == NULL) {
         entry = node_set(node, name, strlen(name), TREE_MODE_FOLDER);
         entry->folder = node_new();
@@ -333,7 +388,10 @@ tree_editor_new(GitRepo *repo, const char *tree)
 {
     TreeEditor *editor = g_new0(TreeEditor, 1);
 
-    *editor = (TreeEditor){.repo = git_repo_ref(repo), .tree = g_strdup(tree), .room = TREE_EDIT_BYTES_MAX};
+    *editor = (TreeEditor){.repo = git_repo_ref(repo),
+                           .tree = g_strdup(tree),
+                           .room = TREE_EDIT_BYTES_MAX,
+                           .ahead = g_hash_table_new(g_str_hash, g_str_equal)};
     return editor;
 }
 
@@ -343,6 +401,9 @@ tree_editor_free(TreeEditor *editor)
     if (editor == NULL)
         return;
     node_free(editor->top);
+    g_hash_table_unref(editor->ahead);
+    if (editor->kept != NULL)
+        g_ptr_array_unref(editor->kept);
     git_repo_unref(editor->repo);
     g_free(editor->tree);
     g_free(editor);

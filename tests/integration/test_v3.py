@@ -4,11 +4,13 @@ import base64
 import http.client
 import os
 import re
+import threading
 
 import pytest
 
+from gitrepo import GitServer, Source
 from gitserver import Work, make_repo, url_of
-from harness import wait_until
+from harness import WAIT_S, wait_until
 
 V3 = '/api/v3'
 
@@ -466,6 +468,54 @@ def test_files_are_written(server, repo, tmp_path):
     assert [name for _, name, _ in moves(server, since)] == ['main'] * 4
     clone.git('pull', '-q', 'origin', 'main')
     clone.git('fsck', '--strict')
+
+
+def make_tree(server, at, entries, status=201, **more):
+    tree = [{'mode': '100644', 'type': 'blob', **entry} for entry in entries]
+    return put(server, f'{at}/git/trees', {'tree': tree, **more}, status, 'POST')
+
+
+def test_large_trees(server):
+    make_repo(server, 'large')
+    at = '/repos/coop/large'
+    sha = put(server, f'{at}/git/blobs', {'content': 'x'}, 201, 'POST')['sha']
+    names = [f'd{n}/x' for n in range(1001)]
+    full = make_tree(server, at, [{'path': name, 'sha': sha} for name in names[:1000]])
+    answer = make_tree(server, at, [{'path': name, 'sha': sha} for name in names], 422)
+    problem = answer['errors'][0]['message']
+    assert 'more than 1000 folders' in problem and 'base_tree' in problem
+    more = make_tree(server, at, [{'path': names[-1], 'sha': sha}], base_tree=full['sha'])
+    assert len(get(server, f'{at}/git/trees/{more["sha"]}').json['tree']) == 1001
+    # Those that are there count too, for each is read.
+    make_tree(server, at, [{'path': f'{name[:-2]}/y', 'sha': sha} for name in names], 422, base_tree=more['sha'])
+    answer = make_tree(server, at, [{'path': f'{n}', 'content': f'{n}'} for n in range(1001)], 422)
+    assert 'at most 1000 files' in answer['errors'][0]['message']
+
+
+def test_twice_in_a_tree(server):
+    """The same text, and folders that hold the same."""
+    make_repo(server, 'twice')
+    tree = make_tree(server, '/repos/coop/twice', [{'path': path, 'content': 'same'} for path in ('a/x', 'b/x', 'x')])
+    a, b, x = tree['tree']
+    assert a['sha'] == b['sha'] != x['sha']
+
+
+def test_objects_wait_for_nobody(server, tmp_path):
+    """What no ref names is made beside whatever else is written."""
+    source = Source(tmp_path / 'root' / 'src')
+    with GitServer(tmp_path / 'root') as remote:
+        server.post('/api/v1/repos', {'name': 'beside', 'source': remote.url('src'), 'mirror': True}, status=202)
+        wait_until(lambda: server.get('/api/v1/repos/coop/beside')['state'] == 'ready', 'the mirror')
+        source.commit('more', 'more\n')
+        remote.gate = threading.Event()
+        server.post('/api/v1/repos/coop/beside/fetch', b'', status=202)
+        assert remote.held.wait(WAIT_S)
+        at = '/repos/coop/beside'
+        sha = put(server, f'{at}/git/blobs', {'content': 'x'}, 201, 'POST')['sha']
+        tree = make_tree(server, at, [{'path': 'a/b', 'sha': sha}])['sha']
+        put(server, f'{at}/git/commits', {'message': 'feat: x', 'tree': tree, 'parents': []}, 201, 'POST')
+        assert [w['writes'] for w in server.get('/api/v1/queue')['work']] == [True]
+        remote.gate.set()
 
 
 def test_order_in_trees(server):

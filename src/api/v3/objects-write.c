@@ -13,6 +13,7 @@
 
 enum {
     ENTRIES_MAX = 10 * 1000, /* of one call */
+    TEXTS_MAX = 1000,        /* files among them that are given by their text */
     MODE_LEN = 6,
 };
 
@@ -42,7 +43,8 @@ write_one(GitRepo *git, NewObject *object, GError **error)
     return objects_write(git, objects, error);
 }
 
-/* `asked` has the fields that the body gave; takes nothing. */
+/* `asked` has the fields that the body gave; takes nothing.  No ref names what is made, so it needs no place
+ * among the writes of its repository, and holds none of them up. */
 static void
 begin(ApiCall *call, Json *body, MakeWork *asked, const char *what, V3WorkFunc func)
 {
@@ -55,7 +57,7 @@ begin(ApiCall *call, Json *body, MakeWork *asked, const char *what, V3WorkFunc f
     w->work.body = json_incref(body);
     w->work.is_rowed = true;
     w->work.status = 201;
-    v3_work_write(&w->work, what, func);
+    v3_work_read(&w->work, what, func);
 }
 
 /* ---- blobs ---- */
@@ -156,10 +158,30 @@ put_entry(TreeEditor *editor, const Json *entry, GPtrArray *objects, GError **er
     if (sha != NULL)
         return (git_oid_is_valid(sha) || err_set(error, ERR_INVALID, "tree.sha is no object's name")) &&
                tree_editor_put(editor, path, mode, sha, error);
+    if (objects->len == TEXTS_MAX)
+        return err_set(error, ERR_INVALID, "at most %d files can be given by their content: make blobs first",
+                       TEXTS_MAX);
     NewObject *blob = new_object_make(OBJECT_BLOB, g_string_new(content));
 
     g_ptr_array_add(objects, blob);
     return tree_editor_put(editor, path, mode, blob->oid, error);
+}
+
+static void
+read_ahead(TreeEditor *editor, const Json *entries)
+{
+    g_autoptr(GPtrArray) paths = g_ptr_array_new();
+    size_t i;
+    Json *entry;
+
+    json_array_foreach(entries, i, entry)
+    {
+        const char *path = json_string_value(json_object_get(entry, "path"));
+
+        if (path != NULL)
+            g_ptr_array_add(paths, (gpointer)(guintptr)path);
+    }
+    tree_editor_read_ahead(editor, paths);
 }
 
 static bool
@@ -173,6 +195,7 @@ tree_work(GitRepo *git, void *data, GError **error)
     size_t i;
     Json *entry;
 
+    read_ahead(editor, w->entries);
     json_array_foreach(w->entries, i, entry)
     {
         if (!put_entry(editor, entry, objects, &problem))
