@@ -34,9 +34,10 @@ on_list(Json *value, const GError *error, void *data)
     } else {
         json_array_foreach(json_object_get(value, "items"), i, row) add_cost(call, row);
         call_respond_json(call, 200,
-                          json_pack("{s:o, s:O, s:O}", "kept", team_show(json_object_get(value, "items")),
-                                    "total", json_object_get(value, "total"), "bytes",
-                                    json_object_get(value, "bytes")));
+                          json_pack("{s:o, s:O, s:O, s:O}", "kept",
+                                    team_show(json_object_get(value, "items")), "total",
+                                    json_object_get(value, "total"), "bytes", json_object_get(value, "bytes"),
+                                    "bytes_max", json_object_get(value, "bytes_max")));
     }
     http_request_unref(call->request);
 }

@@ -33,6 +33,12 @@ words_plain(const Json *event, const Json *data, const char *text)
 }
 
 static char *
+words_problem(const Json *event, const Json *data, const char *text)
+{
+    return g_strdup_printf("%s: %s", text, forge_text(data, "problem"));
+}
+
+static char *
 words_title(const Json *event, const Json *data, const char *text)
 {
     return g_strdup_printf("%s: %s", text, any_text(data, "title", "name"));
@@ -199,6 +205,8 @@ static const struct {
     {"human.answered", 0, OUT_PLAIN, "answer", words_human},
     {"box.failed", 0, OUT_BAD, "sandbox failed", words_box},
     {"box.killed", 7, OUT_PLAIN, "sandbox cleaned up", words_box},
+    {"kept.failed", 0, OUT_BAD, "its files could not be kept", words_problem},
+    {"kept.removed", 0, OUT_WARN, "what was kept of it made room for others", words_plain},
     {"box.expired", 7, OUT_PLAIN, "sandbox cleaned up", words_box},
     {"task.retried", 0, OUT_PLAIN, "tried again", words_plain},
     {"task.completed", 0, OUT_GOOD, "done", words_over},

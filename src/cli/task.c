@@ -6,6 +6,7 @@
 #include "cli/number.h"
 #include "cli/plan-file.h"
 #include "cli/task-log.h"
+#include "cli/task.h"
 #include "cli/team-call.h"
 
 enum { SHOWN = 30, SHOWN_MAX = 10000 };
@@ -402,8 +403,9 @@ static const Command task_answer = {.name = "answer",
                                     .settings = CLI_SETTINGS_CLIENT,
                                     .run = run_answer};
 
-static const Command *const commands[] = {&task_new,  &task_ls,    &task_show,   &task_log_command,
-                                          &task_stop, &task_retry, &task_answer, NULL};
+static const Command *const commands[] = {&task_new,         &task_ls,   &task_show,
+                                          &task_log_command, &task_stop, &task_retry,
+                                          &task_answer,      &task_kept, NULL};
 
 const Command command_task = {
     .name = "task",

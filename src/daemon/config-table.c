@@ -172,6 +172,8 @@ const Setting settings[] = {
      .help = "time of one agent's work"},
     {"team.keep", SETTING_DURATION, "1d", SECOND, 365 * DAY, FIELD(team.keep_ms),
      .help = "how long what is left of failed work is kept"},
+    {"team.kept_max", SETTING_SIZE, "10GiB", MIB, 1024 * GIB, FIELD(team.kept_max),
+     .help = "how much is kept of boxes in all; the oldest goes first"},
     {"team.retry_pause", SETTING_DURATION, "1s", 1, MINUTE, FIELD(team.retry_ms),
      .help = "pause before the second try of what is broken; doubled each time"},
 

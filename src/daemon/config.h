@@ -68,6 +68,7 @@ typedef struct ConfigTeam {
     gint64 concurrent_tasks, agents_per_task;
     gint64 tries, rounds, turns;
     gint64 agent_ms, keep_ms, retry_ms;
+    gint64 kept_max;   /* bytes */
     const char *model; /* "provider/model" of members that name none; NULL: as usual */
     const char *template_coder, *template_reviewer, *template_tester; /* NULL: the role's */
 } ConfigTeam;

@@ -16,6 +16,7 @@ limits_of(const ConfigTeam *t)
         .agent_s = (guint)(t->agent_ms / 1000),
         .turns = (guint)t->turns,
         .keep_s = (guint)(t->keep_ms / 1000),
+        .kept_max = t->kept_max,
         .retry_ms = (guint)t->retry_ms,
     };
 }

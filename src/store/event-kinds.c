@@ -59,6 +59,8 @@ static const char *const kinds[] = {
     "issue.opened",
     "issue.reopened",
     "issue.updated",
+    "kept.failed",
+    "kept.removed",
     "key.created",
     "key.refused",
     "key.revoked",

@@ -14,7 +14,10 @@ typedef struct KeptSpec {
     const char *path; /* of files */
     gint64 bytes, keep_us;
 } KeptSpec;
-/* What has that id already stays as old as it was. */
+/* What has that id already stays as old as it was.  The oldest archives go where it needs room; `done` gets
+ * no value. */
 void kept_put(Crew *crew, const KeptSpec *kept, TeamJsonFunc done, void *data);
+/* Its files could not be kept: it is told. */
+void kept_failed(Crew *crew, const KeptSpec *kept, const GError *why);
 /* Somebody works in it again. */
 void kept_forget_box(Crew *crew, const char *box_id);

@@ -44,6 +44,7 @@ struct Crew {
     Loop *loop;
     bool closed;
     bool begun;           /* what went on before was read */
+    gint64 sweep_us;      /* when the timer expires, by the wall; 0: it is not set */
     GHashTable *shifts;   /* execution id -> Shift, one reference each */
     GHashTable *adapters; /* name -> Adapter */
     GHashTable *by_box;   /* box id -> Shift, borrowed */
@@ -266,7 +267,7 @@ GPtrArray *shift_planned_checks(const CheckPlan *plan);
 /* Runs s->checks and ends in shift_proved(). */
 void shift_check_all(Shift *s);
 void shift_proved(Shift *s);
-void shift_kept(Shift *s, const char *path); /* NULL: nothing is */
+void shift_kept(Shift *s, const char *path, const GError *error); /* one of them is NULL */
 /* Lets what is there go. */
 void shift_check_stop(Shift *s);
 
@@ -298,10 +299,12 @@ void crew_release_own(Crew *crew, const Json *row, const Json *end);
 /* Boxes of agents by hand whose end was written before the server's, and that were there still. */
 void crew_end_leftovers(Crew *crew);
 
-/* ---- crew-keep.c ---- */
+/* ---- crew-keep.c, crew-sweep.c ---- */
 
 /* The files of one without a repository; ends in shift_kept(). */
 void shift_keep_files(Shift *s);
 void crew_sweep(Crew *crew); /* what is kept and over; ends in crew_swept() */
 void crew_keep_end(Crew *crew);
+/* Not later than that. */
+void crew_sweep_by(Crew *crew, gint64 at_us);
 void crew_swept(Crew *crew); /* the first time agents are taken up, before any archive is begun */

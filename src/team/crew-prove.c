@@ -47,24 +47,28 @@ shift_proved(Shift *s)
         shift_end(s, NULL, NULL);
 }
 
-void
-shift_kept(Shift *s, const char *path)
-{
-    if (path != NULL)
-        json_object_set_new(s->result, "files", json_string(path));
-    shift_end(s, NULL, NULL);
-}
-
-/* What git did not take is the agent's to put right, unless Coop or the machine failed. */
+/* What was not taken is the agent's to put right, unless Coop or the machine failed. */
 static void
 fail(Shift *s, const char *what, const GError *error)
 {
     bool ours = err_kind(error) != ERR_INVALID && err_kind(error) != ERR_CONFLICT &&
-                err_kind(error) != ERR_DENIED;
+                err_kind(error) != ERR_DENIED && err_kind(error) != ERR_LIMIT;
     g_autofree char *why = flow_cut(error->message, CREW_PROBLEM_MAX);
     g_autofree char *problem = g_strdup_printf("%s: %s", what, why);
 
     shift_end(s, ours ? "lost" : "failed", problem);
+}
+
+void
+shift_kept(Shift *s, const char *path, const GError *error)
+{
+    if (path != NULL)
+        json_object_set_new(s->result, "files", json_string(path));
+    /* They are what it was asked for: without them nothing is done. */
+    if (error != NULL && strcmp(s->state, "done") == 0)
+        fail(s, "its files could not be kept", error);
+    else
+        shift_end(s, NULL, NULL);
 }
 
 /* ---- what git knows ---- */

@@ -230,7 +230,14 @@ kept_of(const Release *r, const char *kind)
 static void
 on_files_row(Json *value, const GError *error, void *data)
 {
-    end_box(data);
+    Release *r = data;
+
+    if (error != NULL && !r->crew->closed) {
+        KeptSpec kept = kept_of(r, "files");
+
+        kept_failed(r->crew, &kept, error);
+    }
+    end_box(r);
 }
 
 static void
@@ -238,14 +245,14 @@ on_files(const char *path, guint64 bytes, const GError *error, void *data)
 {
     Release *r = data;
 
+    KeptSpec kept = kept_of(r, "files");
+
     if (error != NULL && !r->crew->closed)
-        log_warn("crew", "a box's files could not be kept", log_str("box", r->box_id), log_gerror(error));
+        kept_failed(r->crew, &kept, error);
     if (error != NULL || r->crew->closed) {
         end_box(r);
         return;
     }
-    KeptSpec kept = kept_of(r, "files");
-
     kept.path = path;
     kept.bytes = (gint64)bytes;
     kept_put(r->crew, &kept, on_files_row, r);

@@ -388,7 +388,7 @@ on_open(Json *value, const GError *error, void *data)
 
     if (!crew->closed && error != NULL) {
         log_warn("crew", "agents could not be read", log_gerror(error));
-        loop_timer_set(crew->loop, &crew->timer, CREW_BOX_WAIT_MS);
+        crew_sweep_by(crew, clock_wall_us() + (gint64)CREW_BOX_WAIT_MS * 1000);
     }
     if (!crew->closed && error == NULL) {
         crew->begun = true;

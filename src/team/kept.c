@@ -63,7 +63,8 @@ run_list(RowJob *job, const void *data, Json **ret_value, GError **error)
         return false;
     *ret_value = row_list(job, &kept_table, &where, "k.created_us DESC, k.id", f->page, error);
     if (*ret_value != NULL)
-        json_object_set_new(*ret_value, "bytes", json_integer(bytes));
+        json_object_update_new(*ret_value, json_pack("{s:I, s:I}", "bytes", (json_int_t)bytes, "bytes_max",
+                                                     (json_int_t)f->bytes_max));
     return *ret_value != NULL;
 }
 
@@ -72,7 +73,10 @@ static const RowOp list_op = {ROW_READS, sizeof(KeptFilter), filter_members, run
 void
 kept_list(Team *team, const KeptFilter *filter, TeamJsonFunc done, void *data)
 {
-    team_run(team, &list_op, filter, done, data);
+    KeptFilter whole = *filter;
+
+    whole.bytes_max = team->limits.kept_max;
+    team_run(team, &list_op, &whole, done, data);
 }
 
 static bool
@@ -120,9 +124,8 @@ kept_open(Team *team, const Json *row, GError **error)
     return folder >= 0 ? open_beneath(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW, 0, error) : -1;
 }
 
-/* One archive, or none any more. */
-static bool
-remove_file(Team *team, const char *path, GError **error)
+bool
+kept_remove_file(Team *team, const char *path, GError **error)
 {
     g_autofree char *name = g_path_get_basename(path);
     autofd folder = open_folder(team, NULL);
@@ -187,7 +190,7 @@ drop(Drop *d, const Json *row)
     g_autoptr(GError) error = NULL;
 
     d->id = g_strdup(row_text(row, "id"));
-    if (path != NULL && !remove_file(d->team, path, &error))
+    if (path != NULL && !kept_remove_file(d->team, path, &error))
         drop_end(NULL, error, d);
     else if (box != NULL)
         box_kill(box, "killed", "coop", on_killed, d);

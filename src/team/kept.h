@@ -17,10 +17,11 @@ extern const RowTable kept_table; /* of "k" */
     "(kept.kind <> 'box' OR EXISTS (SELECT 1 FROM sandboxes b WHERE b.e2b_id = kept.box_id AND "             \
     "b.ended_us = 0))"
 
-/* {"items": […], "total", "bytes"}; `owner` NULL: everybody's. */
+/* {"items": […], "total", "bytes", "bytes_max"}; `owner` NULL: everybody's. */
 typedef struct KeptFilter {
     const char *owner, *task; /* id or number; NULL: of all */
     ForgePage page;
+    gint64 bytes_max; /* filled in: what all archives may have */
 } KeptFilter;
 void kept_list(Team *team, const KeptFilter *filter, TeamJsonFunc done, void *data);
 void kept_get(Team *team, const char *id, const char *owner, TeamJsonFunc done, void *data);
@@ -28,3 +29,5 @@ void kept_remove(Team *team, const char *id, const char *owner, TeamJsonFunc don
 
 /* What is below HOME/kept at a row's path; an fd to read, or -1. */
 int kept_open(Team *team, const Json *row, GError **error);
+/* One archive, or none any more. */
+bool kept_remove_file(Team *team, const char *path, GError **error);

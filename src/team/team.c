@@ -17,6 +17,7 @@ enum {
     KEEP_S = 24 * 3600,
     RETRY_MS = 1000,
 };
+#define KEPT_MAX (G_GINT64_CONSTANT(10) << 30)
 
 static guint
 usual(guint value, guint usual_value)
@@ -35,6 +36,7 @@ whole_limits(const TeamLimits *l)
         .agent_s = usual(l->agent_s, AGENT_S),
         .turns = usual(l->turns, TURNS),
         .keep_s = usual(l->keep_s, KEEP_S),
+        .kept_max = l->kept_max != 0 ? l->kept_max : KEPT_MAX,
         .retry_ms = usual(l->retry_ms, RETRY_MS),
     };
 }

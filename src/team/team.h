@@ -31,6 +31,7 @@ typedef struct TeamLimits {
     guint agent_s;         /* of one agent's work; 0: 1800 */
     guint turns;           /* questions to the model in it; 0: 100 */
     guint keep_s;          /* what failed; 0: a day */
+    gint64 kept_max;       /* bytes of all that is kept; 0: 10 GiB */
     guint retry_ms;        /* before the second try of what is broken, doubled; 0: 1000 */
 } TeamLimits;
 

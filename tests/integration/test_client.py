@@ -153,6 +153,7 @@ COMMANDS = {
     ('task', 'stop'): ['1'],
     ('task', 'retry'): ['1'],
     ('task', 'answer'): ['1', 'yes'],
+    ('task', 'kept'): [],
 }
 # A shell asks for a terminal before it asks a server.
 ASKING = {path: args for path, args in COMMANDS.items() if path != ('shell',)}
@@ -163,7 +164,7 @@ READING = {('status',), ('events',), ('ps',), ('top',), ('logs',), ('sandbox', '
            ('pr', 'ls'), ('pr', 'show'), ('pr', 'diff'),
            ('pr', 'checks'), ('issue',), ('issue', 'ls'), ('issue', 'show'), ('github', 'work'), ('queue',), ('identity',),
            ('identity', 'ls'), ('agent',), ('agent', 'ls'), ('agent', 'show'), ('agent', 'log'), ('squad',), ('squad', 'ls'),
-           ('squad', 'show'), ('squad', 'roles'), ('task',), ('task', 'ls'), ('task', 'show'), ('task', 'log'),
+           ('squad', 'show'), ('squad', 'roles'), ('task',), ('task', 'ls'), ('task', 'show'), ('task', 'log'), ('task', 'kept'),
            ('plan', 'show'), ('plan', 'edit'), ('room', 'show'), ('room', 'watch'), ('report',)}
 
 

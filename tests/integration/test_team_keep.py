@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is left of boxes: files of what failed or was stopped, boxes that are put aside, results without a repository."""
+import contextlib
 import io
 import os
 import sqlite3
+import subprocess
 import tarfile
 import time
 
@@ -163,13 +165,13 @@ def test_its_time_is_over(server):
     tasks = [begin(server, f'short-{keep}', keep=keep) for keep in ('box', 'files')]
     for task in tasks:
         server.task_in(task, 'blocked')
-    # Each has ended by itself; files go when somebody looks, which every start does.
     wait_until(lambda: kept(server, tasks[0]) == [] and server.live() == set(), 'the end of the box')
-    [row] = wait_until(lambda: kept(server, tasks[1]), 'the files')
-    wait_until(lambda: row['expires_at'] < time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime()), 'the time')
+    gone = [e['data']['id'] for e in server.events_of(tasks[1], 'kept.removed')]
+    wait_until(lambda: kept(server, tasks[1]) == [] and not list((server.home / 'kept').glob(f'{server.agents(tasks[1])[0]["sandboxId"]}*')),
+               'the end of the files')
+    assert gone == [], 'its time was over, and nothing needed its room'
     server.stop()
     server.restart(COOP_TEAM_KEEP='1d')
-    wait_until(lambda: kept(server, tasks[1]) == [] and not list((server.home / 'kept').glob(f'{row["id"]}*')), 'a sweep')
 
 
 def test_many_are_swept(server):
@@ -198,6 +200,107 @@ def test_many_are_swept(server):
     (folder / 'firm.tar').rmdir()
     server.restart()
     wait_until(lambda: listed('firm') == 0, 'the next sweep')
+
+
+# ---- how much ----
+
+# In the work tree and in git: two of them are in a MiB, three are not.
+HALF = 'head -c 130000 /dev/urandom >parts/half; echo bad >parts/one'
+FAILS_LARGE = says('coder*', [tool('shell', command=HALF)], [done()])
+
+
+def sizes(server):
+    return {path.name: path.stat().st_size for path in (server.home / 'kept').iterdir()}
+
+
+@pytest.fixture
+def small(server):
+    """One with room for a MiB."""
+    server.stop()
+    with sqlite3.connect(server.home / 'coop.db') as db:
+        db.execute('DELETE FROM kept')
+    db.close()
+    server.restart(COOP_TEAM_KEPT_MAX='1MiB')
+    wait_until(lambda: sizes(server) == {}, 'the end of strays')
+    yield server
+    server.stop()
+    server.env.pop('COOP_TEAM_KEPT_MAX')
+    server.restart()
+
+
+def test_the_oldest_makes_room(small):
+    tasks = [begin(small, f'large-{n}', FAILS_LARGE) for n in range(2)]
+    for task in tasks:
+        blocked(small, task)
+    assert small.get(KEPT)['total'] == 2 and sum(sizes(small).values()) == small.get(KEPT)['bytes'] <= small.get(KEPT)['bytes_max'] == 1 << 20
+    oldest = kept(small)[-1]
+    tasks.append(begin(small, 'large-2', FAILS_LARGE))
+    [newest] = blocked(small, tasks[-1])
+    assert oldest['id'] not in sizes(small) and {row['id'] for row in kept(small)} >= {newest['id']}
+    assert len(kept(small)) == 2 and oldest['id'] not in {row['id'] for row in kept(small)}
+    assert {f'{row["id"]}.tar': row['bytes'] for row in kept(small)} == sizes(small)
+    [told] = small.events(kind='kept.removed', task=oldest['task_id'])
+    assert (told['task_id'], told['data']['id'], told['data']['reason']) == (oldest['task_id'], oldest['id'], 'room')
+    assert told['data']['bytes'] == oldest['bytes'] and told['data']['bytes_max'] == 1 << 20
+    shown = small.cli('task', 'kept')
+    assert newest['id'] in shown and '2 kept, ' in shown and 'at most 1.0' in shown
+    assert 'made room' in small.cli('task', 'log', str(next(t for t in tasks if t['id'] == oldest['task_id'])['number']))
+
+
+def test_more_than_there_is_room_for(small):
+    """It is not kept, that is said, and nothing else has to go for it."""
+    [row] = blocked(small, begin(small, 'fits', FAILS_LARGE))
+    task = begin(small, 'huge', says('coder*', [tool('shell', command=HALF.replace('130000', '1300000'))], [done()]))
+    small.task_in(task, 'blocked')
+    [failed] = wait_until(lambda: small.events_of(task, 'kept.failed'), 'the event')
+    assert 'more than the 1 MiB' in failed['data']['problem']
+    assert [r['id'] for r in kept(small)] == [row['id']] and set(sizes(small)) == {f'{row["id"]}.tar'}
+
+
+@NEEDS_FAILPOINTS
+def test_killed_while_room_is_made(small):
+    """The file of the oldest is gone, its row is not: the next server comes to the same end."""
+    for n in range(2):
+        blocked(small, begin(small, f'room-{n}', FAILS_LARGE))
+    oldest = kept(small)[-1]
+    small.stop()
+    small.restart(COOP_FAIL_AT='crew-room')
+    task = begin(small, 'room-2', FAILS_LARGE)
+    small.wait_killed()
+    small.restart()
+    [newest] = blocked(small, task)
+    assert oldest['id'] not in {row['id'] for row in kept(small)} and len(kept(small)) == 2
+    assert {f'{row["id"]}.tar': row['bytes'] for row in kept(small)} == sizes(small)
+    assert [e['data']['id'] for e in small.events(kind='kept.removed')].count(oldest['id']) == 1 and newest
+
+
+@contextlib.contextmanager
+def full_disk(folder, size):
+    subprocess.run(['mount', '-t', 'tmpfs', '-o', f'size={size}', 'full', folder], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(['umount', '-l', folder], check=True)
+
+
+def test_a_full_disk(server):
+    """What does not fit is named, and nothing else is lost: not what is kept, nor the task."""
+    [row] = blocked(server, begin(server, 'before'))
+    with full_disk(server.home / 'kept', '64k'):
+        task = begin(server, 'full', FAILS_LARGE)
+        stopped = server.task_in(task, 'blocked')
+        [failed] = wait_until(lambda: server.events_of(task, 'kept.failed'), 'the event')
+        assert failed['data']['problem'].endswith('.tar\': No space left on device'), failed
+        assert sizes(server) == {} and 'No space left' in server.cli('task', 'log', str(task['number']))
+        # Files that are the result: the agent has not done what it was asked for.
+        server.script(plans(plan(step('one'))), says('coder*', [tool('shell', command='head -c 400000 /dev/zero >one')], *[[done()]] * 9))
+        alone = server.new_task('Write it down', policy=ONCE)
+        waits = server.task_in(alone, 'blocked')
+        assert 'its files could not be kept' in waits['problem'] and 'No space left on device' in waits['problem']
+    assert text_of(names(server, row), 'parts/one') == 'bad\n' and stopped['branch'] in server.branches('coop/full')
+    server.cli('task', 'retry', str(alone['number']))
+    server.task_done(alone)
+    assert len(text_of(names(server, kept(server, alone)[0]), 'one')) == 400000
 
 
 # ---- kill -9 ----
