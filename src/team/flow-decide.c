@@ -48,6 +48,17 @@ is_due(const FlowView *v, gint64 wake_us)
     return wake_us <= v->now_us || wake_us - v->now_us > (gint64)v->limits->retry_ms * 1000 << FLOW_TRIES;
 }
 
+/* Who was lost while it looked is asked for again after a pause: it counts from the end, so that it is
+ * the same one after a restart.  0: now. */
+static gint64
+again_us(const FlowView *v, const Json *task, const Json *agent)
+{
+    guint tries = (guint)CLAMP(row_int(task, "tries"), 0, FLOW_TRIES);
+    gint64 due_us = row_int(agent, "ended_us") + ((gint64)v->limits->retry_ms * 1000 << tries);
+
+    return is_due(v, due_us) ? 0 : due_us;
+}
+
 /* ---- planning ---- */
 
 static FlowChoice
@@ -206,9 +217,13 @@ decide_worked(const FlowView *v, const Json *task, const Json *steps)
         return (FlowChoice){.what = FLOW_CHECK};
     if (!flow_agent_ended(check))
         return rest;
-    if (flow_is(check, "state", "done") &&
-        !json_is_false(json_object_get(json_object_get(check, "result"), "passed")))
+    bool done = flow_is(check, "state", "done");
+    gint64 wake_us = done ? 0 : again_us(v, task, check);
+
+    if (done && !json_is_false(json_object_get(json_object_get(check, "result"), "passed")))
         return (FlowChoice){.what = FLOW_WORKED};
+    if (wake_us > 0)
+        return (FlowChoice){.what = FLOW_REST, .wake_us = wake_us};
     return (FlowChoice){.what = FLOW_CHECKED, .agent = check};
 }
 
@@ -253,6 +268,7 @@ decide_round(const FlowView *v, const Json *task)
     static const char *const kinds[] = {"test", "review"};
     const Json *agents[G_N_ELEMENTS(kinds)];
     FlowChoice choice = {.what = FLOW_ROUND};
+    gint64 wake_us = 0;
     bool ended = true;
 
     for (size_t i = 0; i < G_N_ELEMENTS(kinds); i++) {
@@ -261,9 +277,16 @@ decide_round(const FlowView *v, const Json *task)
             continue;
         choice.what = FLOW_VERDICT;
         ended = ended && flow_agent_ended(agents[i]);
-        if (flow_agent_ended(agents[i]) && !flow_is(agents[i], "state", "done"))
+        if (!flow_agent_ended(agents[i]) || flow_is(agents[i], "state", "done"))
+            continue;
+        gint64 due_us = again_us(v, task, agents[i]);
+
+        if (due_us == 0)
             return (FlowChoice){.what = FLOW_AGAIN, .agent = agents[i]};
+        wake_us = wake_us == 0 ? due_us : MIN(wake_us, due_us);
     }
+    if (wake_us > 0)
+        return (FlowChoice){.what = FLOW_REST, .wake_us = wake_us};
     if (choice.what == FLOW_ROUND || !ended)
         return ended ? choice : rest;
     for (size_t i = 0; i < G_N_ELEMENTS(kinds); i++) {
