@@ -49,6 +49,15 @@ on_output(Run *run, FrameStream stream, const guint8 *bytes, size_t n, void *ctx
     return true;
 }
 
+/* A signal and too little memory are about the command; where the box is gone, nobody knows. */
+static ErrKind
+kind_of(RunReason reason)
+{
+    return reason == RUN_TIMEOUT                       ? ERR_TIMEOUT
+           : reason == RUN_SIGNAL || reason == RUN_OOM ? ERR_CONFLICT
+                                                       : ERR_UNAVAILABLE;
+}
+
 static void
 on_ended(Run *run, const RunEnd *end, void *ctx)
 {
@@ -57,10 +66,8 @@ on_ended(Run *run, const RunEnd *end, void *ctx)
     g_autofree char *err = dup_text(&call->err);
     g_autofree char *message = end->reason != RUN_EXIT ? run_end_dup_message(end) : NULL;
 
-    if (end->reason == RUN_NOT_STARTED)
-        err_set(&call->error, ERR_UNAVAILABLE, "%s", message);
-    else if (end->reason != RUN_EXIT)
-        err_set(&call->error, end->reason == RUN_TIMEOUT ? ERR_TIMEOUT : ERR_CONFLICT, "%s", message);
+    if (end->reason != RUN_EXIT)
+        err_set(&call->error, kind_of(end->reason), "%s", message);
     call->done(run_end_exit_code(end), out, err, call->error, call->data);
     call_free(call);
 }

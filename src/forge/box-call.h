@@ -17,7 +17,9 @@ typedef struct BoxCall {
     guint timeout_ms;       /* 0: BOX_CALL_MS */
     size_t output_max;      /* 0: BOX_CALL_OUTPUT_MAX */
 } BoxCall;
-/* Once, from the loop.  `error`: it did not come to an end of its own. */
+/* Once, from the loop.  `error`: it did not come to an end of its own.  ERR_TIMEOUT; ERR_CONFLICT: it was
+ * killed; ERR_UNAVAILABLE: it did not start (`code` is 126, or 127 for one that is not there), or its box is
+ * gone. */
 typedef void (*BoxCallFunc)(int code, const char *out, const char *err, const GError *error, void *data);
 void box_call(Box *box, const BoxCall *call, const char *actor, BoxCallFunc done, void *data);
 /* What a command that failed said, cleaned and cut, as an error. */
