@@ -3,7 +3,9 @@
  * of the agent has run in the box by then, so what they say is Coop's own word.  It becomes check runs of the
  * commit, a part of what the reviewer is told, and of the result.
  *
- * A program that the template lacks is skipped and said to be. */
+ * A program that the template lacks has not found the change clean: somebody has to do something, and is
+ * told what.  One that does not come to its end, or does not answer, may be so because of what it was given:
+ * then the change has not passed. */
 #include <string.h>
 
 #include "base/clock.h"
@@ -12,11 +14,19 @@
 #include "base/log.h"
 #include "forge/box-call.h"
 #include "forge/check-row.h"
+#include "forge/diff.h"
 #include "forge/records.h"
 #include "team/crew-private.h"
 #include "team/scan.h"
 
-enum { SCAN_MS = 300 * 1000, SCAN_LISTED_MAX = 2000, NOT_FOUND_CODE = 127, NOT_RUNNABLE_CODE = 126 };
+enum {
+    SCAN_MS = 300 * 1000,
+    SCAN_LISTED_MAX = 2000,
+    NOT_FOUND_CODE = 127,
+    NOT_RUNNABLE_CODE = 126,
+};
+
+#define SCAN_TEMPLATE "reviewer" /* which has them all */
 
 typedef struct Scan {
     Shift *shift;
@@ -25,6 +35,8 @@ typedef struct Scan {
     guint odd;           /* files with names that no program can be told, and that would be in no answer */
     bool more;           /* files than were listed */
     GPtrArray *commands; /* ScanCommand */
+    ScanLines *written;  /* lines of the change */
+    ScanResult *found;   /* of the command that goes on, before it is asked what marks silence; NULL: none */
     guint n;
     gint64 began_us;
     Json *said; /* as the result has it */
@@ -42,6 +54,8 @@ scan_free(void *data)
     g_free(scan->head);
     g_clear_pointer(&scan->paths, g_ptr_array_unref);
     g_clear_pointer(&scan->commands, g_ptr_array_unref);
+    scan_lines_free(scan->written);
+    scan_result_free(scan->found);
     json_decref(scan->said);
     g_free(scan);
 }
@@ -62,7 +76,7 @@ put_row(DbTx *tx, const Scan *scan, const Json *said, GError **error)
         .name = row_text(said, "name"),
         .head_oid = scan->head,
         .status = "completed",
-        .conclusion = skipped != NULL                   ? "skipped"
+        .conclusion = skipped != NULL                   ? "action_required"
                       : row_int(said, "exit_code") == 0 ? "success"
                                                         : "failure",
         .title = skipped != NULL ? skipped : row_text(said, "summary"),
@@ -121,7 +135,7 @@ format_findings(const ScanResult *found)
 {
     g_autoptr(GString) out = g_string_new(NULL);
 
-    for (guint i = 0; i < found->findings->len; i++) {
+    for (guint i = 0; i < MIN(found->findings->len, SCAN_FINDINGS_MAX); i++) {
         const ScanFinding *f = found->findings->pdata[i];
 
         g_string_append_printf(out, "%s:%" G_GINT64_FORMAT ": %s: %s (%s)\n", f->path, f->line,
@@ -146,8 +160,9 @@ say(Scan *scan, const Said *said)
 
     json_array_append_new(
         scan->said,
-        json_pack("{s:s, s:s, s:i, s:I, s:n, s:s, s:s, s:s?, s:b, s:o, s:I, s:I, s:s}", "name", name, "run",
-                  said->run, "exit_code", said->passed ? 0 : 1, "duration_ms",
+        json_pack("{s:s, s:s, s:o, s:I, s:n, s:s, s:s, s:s?, s:b, s:o, s:I, s:I, s:s}", "name", name, "run",
+                  said->run, "exit_code",
+                  said->skipped != NULL ? json_null() : json_integer(said->passed ? 0 : 1), "duration_ms",
                   (json_int_t)((now - scan->began_us) / 1000), "tests", "output", said->output, "summary",
                   said->summary, "skipped", said->skipped, "partial", (int)said->partial, "findings",
                   said->findings != NULL ? said->findings : json_array(), "started_us",
@@ -157,7 +172,7 @@ say(Scan *scan, const Said *said)
 static char *
 dup_run(const ScanCommand *command)
 {
-    return g_strdup_printf("%s on %u of the changed files%s", command->name, command->files,
+    return g_strdup_printf("%s on %u of the changed files%s", command->name, command->paths->len,
                            command->truncated ? ", not on all of them" : "");
 }
 
@@ -177,18 +192,35 @@ say_found(Scan *scan, const ScanCommand *command, const ScanResult *found)
                       .findings = scan_findings_json(command->name, found)});
 }
 
-/* Nothing was found out: because it is not there, or because of what it was to look at. */
+/* Nothing was found out. */
 static void
-say_nothing(Scan *scan, const ScanCommand *command, const char *why, bool is_skipped)
+say_nothing(Scan *scan, const ScanCommand *command, const char *why, bool is_missing)
 {
     g_autofree char *run = dup_run(command);
 
     say(scan, &(Said){.name = command->name,
                       .run = run,
-                      .output = is_skipped ? "" : why,
+                      .output = why,
                       .summary = why,
-                      .skipped = is_skipped ? why : NULL,
-                      .passed = is_skipped});
+                      .skipped = is_missing ? why : NULL});
+}
+
+/* What to do about a program that is not there. */
+static char *
+dup_missing(const Shift *s, const ScanCommand *command)
+{
+    const Role *role = shift_role(s);
+    BoxInfo box;
+
+    box_info(s->box, &box);
+    if (s->plain && role != NULL)
+        return g_strdup_printf("%s has not looked: the template '%s' is not built, and '%s', which was taken "
+                               "in its place, has no %s. Run `coop template build %s`",
+                               command->name, role->template, box.template, command->program, role->template);
+    return g_strdup_printf("%s has not looked: the template '%s' has no %s. Add it there, or let reviewers "
+                           "have one that has it: `coop template build " SCAN_TEMPLATE
+                           "`, and templates.reviewer or the member's template say so",
+                           command->name, box.template, command->program);
 }
 
 static void
@@ -204,55 +236,117 @@ say_odd(Scan *scan)
 }
 
 static void
-on_said(int code, const char *out, const char *err, const GError *error, void *data)
+found_all(Scan *scan, const ScanCommand *command, const ScanResult *found)
 {
-    Scan *scan = data;
-    const ScanCommand *command = scan->commands->pdata[scan->n];
-    g_autoptr(GError) nonsense = NULL;
-    g_autoptr(ScanResult) found = NULL;
-    g_autofree char *why = NULL;
-    bool is_long = strlen(out) >= SCAN_OUTPUT_MAX;
-
-    if (is_over(scan)) {
-        scan_free(scan);
-        return;
-    }
-    if (error != NULL)
-        why = g_strdup_printf("%s did not come to an end: %s", command->name, error->message);
-    else if (code == NOT_FOUND_CODE || code == NOT_RUNNABLE_CODE)
-        why = g_strdup_printf("the template has no %s", command->name);
-    else if (is_long)
-        why = g_strdup_printf("%s found more than can be read", command->name);
-    else
-        found = scan_read(command->name, (const char *const *)scan->paths->pdata, out, strlen(out),
-                          &nonsense);
-    if (nonsense != NULL)
-        why = g_strdup(nonsense->message);
-    if (found != NULL)
-        say_found(scan, command, found);
-    else
-        say_nothing(scan, command, why, !is_long && err_kind(error) != ERR_TIMEOUT);
+    say_found(scan, command, found);
     scan->n++;
     next(scan);
 }
 
 static void
-next(Scan *scan)
+found_nothing(Scan *scan, const ScanCommand *command, const char *why, bool is_missing)
 {
-    Shift *s = scan->shift;
+    say_nothing(scan, command, why, is_missing);
+    scan->n++;
+    next(scan);
+}
 
-    if (scan->n == scan->commands->len) {
-        db_write(s->crew->team->spec.db, write_rows, on_written, scan, scan_free);
-        return;
-    }
-    const ScanCommand *command = scan->commands->pdata[scan->n];
-    const BoxCall call = {.argv = (const char *const *)command->argv,
-                          .cwd = s->workdir,
+static void
+call(Scan *scan, char **argv, BoxCallFunc done)
+{
+    const BoxCall spec = {.argv = (const char *const *)argv,
+                          .cwd = scan->shift->workdir,
                           .output_max = SCAN_OUTPUT_MAX,
                           .timeout_ms = SCAN_MS};
 
+    box_call(scan->shift->box, &spec, "coop", done, scan);
+}
+
+/* What is not understood forgives nothing. */
+static void
+on_marked(int code, const char *out, const char *err, const GError *error, void *data)
+{
+    Scan *scan = data;
+
+    if (is_over(scan)) {
+        scan_free(scan);
+        return;
+    }
+    const ScanCommand *command = scan->commands->pdata[scan->n];
+    g_autoptr(ScanResult) found = g_steal_pointer(&scan->found);
+    size_t n = strlen(out);
+    g_autoptr(ScanResult) marked = error == NULL && n < SCAN_OUTPUT_MAX ? scan_read(command, out, n, NULL)
+                                                                        : NULL;
+
+    if (marked != NULL)
+        scan_forgive(found, marked, scan->written);
+    found_all(scan, command, found);
+}
+
+static bool
+is_missing(int code)
+{
+    return code == NOT_FOUND_CODE || code == NOT_RUNNABLE_CODE;
+}
+
+/* Its last words may say why. */
+static char *
+dup_why(const ScanCommand *command, int code, const char *out, const char *err, const GError *error)
+{
+    g_autofree char *what = g_strdup_printf("%s did not answer as it should", command->name);
+    g_autoptr(GError) said = box_call_error(what, code, err);
+
+    if (error != NULL)
+        return g_strdup_printf("%s did not come to its end: %s", command->name, error->message);
+    if (strlen(out) >= SCAN_OUTPUT_MAX)
+        return g_strdup_printf("%s found more than can be read", command->name);
+    return g_strdelimit(g_strdup(said->message), "\n", ' ');
+}
+
+static void
+on_said(int code, const char *out, const char *err, const GError *error, void *data)
+{
+    Scan *scan = data;
+
+    if (is_over(scan)) {
+        scan_free(scan);
+        return;
+    }
+    const ScanCommand *command = scan->commands->pdata[scan->n];
+    g_autofree char *why = is_missing(code) ? dup_missing(scan->shift, command)
+                                            : dup_why(command, code, out, err, error);
+    size_t n = strlen(out);
+
+    if (error != NULL && !is_missing(code) && err_kind(error) == ERR_UNAVAILABLE) {
+        shift_lost(scan->shift, why);
+        scan_free(scan);
+        return;
+    }
+    g_autoptr(ScanResult) found = error == NULL && !is_missing(code) && n < SCAN_OUTPUT_MAX
+                                      ? scan_read(command, out, n, NULL)
+                                      : NULL;
+
+    if (found == NULL) {
+        found_nothing(scan, command, why, is_missing(code));
+    } else if (scan_may_forgive(found)) {
+        scan->found = g_steal_pointer(&found);
+        call(scan, command->marked, on_marked);
+    } else {
+        found_all(scan, command, found);
+    }
+}
+
+static void
+next(Scan *scan)
+{
+    if (scan->n == scan->commands->len) {
+        db_write(scan->shift->crew->team->spec.db, write_rows, on_written, scan, scan_free);
+        return;
+    }
+    const ScanCommand *command = scan->commands->pdata[scan->n];
+
     scan->began_us = clock_wall_us();
-    box_call(s->box, &call, "coop", on_said, scan);
+    call(scan, command->argv, on_said);
 }
 
 /* ---- which files ---- */
@@ -265,6 +359,25 @@ is_plain(const char *path)
             return false;
     }
     return g_utf8_validate(path, -1, NULL);
+}
+
+/* What is not on the first page, or has no patch that can be read, counts as written anew. */
+static bool
+list_lines(GitRepo *git, Scan *scan, GError **error)
+{
+    g_autoptr(DiffPage) page = diff_files(git, &(DiffSpec){.old = scan->base, .new = scan->head}, error);
+
+    if (page == NULL)
+        return false;
+    scan_lines_free(scan->written);
+    scan->written = scan_lines_new();
+    for (guint i = 0; i < page->files->len; i++) {
+        const DiffFile *file = page->files->pdata[i];
+
+        if (file->patch != NULL)
+            scan_lines_add(scan->written, file->path, file->patch->str, file->patch->len);
+    }
+    return true;
 }
 
 /* In a thread. */
@@ -291,7 +404,7 @@ list_paths(GitRepo *git, void *data, GError **error)
             scan->odd++;
     }
     g_ptr_array_add(scan->paths, NULL);
-    return true;
+    return list_lines(git, scan, error);
 }
 
 static void
@@ -305,9 +418,11 @@ on_listed(void *data, const GError *error)
         return;
     }
     if (error != NULL) {
-        log_warn("crew", "a change could not be scanned", log_str("execution", s->id), log_gerror(error));
+        g_autofree char *why = g_strdup_printf("what it was to review could not be listed: %s",
+                                               error->message);
+
+        shift_lost(s, why);
         scan_free(scan);
-        shift_work(s);
         return;
     }
     scan->commands = scan_plan((const char *const *)scan->paths->pdata);

@@ -176,6 +176,21 @@ say(const Json *finding, void *data)
     s->n += !g_hash_table_contains(s->said, key);
 }
 
+static void
+say_missing(const Json *agent, GString *rest)
+{
+    const Json *checks = json_object_get(json_object_get(agent, "result"), "checks"), *check;
+    size_t i;
+
+    json_array_foreach(checks, i, check)
+    {
+        const char *why = row_text(check, "skipped");
+
+        if (why != NULL)
+            g_string_append_printf(rest, "\n\nNot scanned: %s.", why);
+    }
+}
+
 void
 flow_lines_scanned(Json *lines, const Json *agents, const Json *agent, const GPtrArray *files, GString *rest)
 {
@@ -183,6 +198,7 @@ flow_lines_scanned(Json *lines, const Json *agents, const Json *agent, const GPt
     Scanned s = {.lines = lines, .files = files, .rest = rest, .said = said};
 
     each_scanned(agent, say, &s);
+    say_missing(agent, rest);
     if (s.again > 0)
         g_string_append_printf(rest, "\n\nStill there of what scanners said before: %u.", s.again);
     if (s.more > 0)

@@ -49,8 +49,8 @@ check_json(const Json *check)
 
     if (json_is_object(tests))
         counts_add(sum, tests);
-    return json_pack("{s:s?, s:I, s:I, s:s?, s:o}", "name", row_text(check, "name"), "exit_code",
-                     (json_int_t)row_int(check, "exit_code"), "duration_ms",
+    return json_pack("{s:s?, s:O?, s:I, s:s?, s:o}", "name", row_text(check, "name"), "exit_code",
+                     json_object_get(check, "exit_code"), "duration_ms",
                      (json_int_t)row_int(check, "duration_ms"), "skipped", row_text(check, "skipped"),
                      "tests", sum);
 }
