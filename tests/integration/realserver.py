@@ -39,12 +39,12 @@ def make_store(program, templates):
 
 
 @contextlib.contextmanager
-def real_server(program, templates=('base',), env=None):
+def real_server(program, templates=('base',), env=None, make=RealServer):
     store = make_store(program, sorted(templates))
     user, first = need_user()
     folder = pathlib.Path(tempfile.mkdtemp(prefix='coop-'))
     folder.chmod(0o755)
-    made = RealServer(folder, program, user, first, env={
+    made = make(folder, program, user, first, env={
         'COOP_TEMPLATES_DIR': str(store), 'E2B_TEMPLATE_ID': 'base', 'COOP_BOXES_MEMORY': '1GiB', 'COOP_BOXES_DISK': '1GiB',
         'COOP_BOXES_INODES': '100000', 'COOP_KEEPER_MEMORY_DISK': '0', 'COOP_DOOR_ENABLED': 'true', 'COOP_DOOR_ASK_CLIENTS': 'false', **(env or {})})
     try:

@@ -3,7 +3,7 @@
 import json
 
 from harness import read_all, wait_until
-from workserver import WorkServer, git, serving
+from workserver import RepoCalls, WorkServer, git, serving
 
 TASKS = '/api/v1/tasks'
 MODEL = 'demo/coder'
@@ -59,7 +59,9 @@ APPROVES = [says('tester*', [done('All of it runs.', verdict='approve')]),
             says('reviewer*', [done('It reads well.', verdict='approve')])]
 
 
-class TeamServer(WorkServer):
+class TeamCalls(RepoCalls):
+    """What tests ask of a server with a squad, however it was started."""
+
     def script(self, *conversations):
         text = json.dumps({'conversations': [*conversations, *APPROVES]})  # JSON is YAML
         body = {'kind': 'script', 'script': text, 'models': ['coder']}
@@ -94,8 +96,8 @@ class TeamServer(WorkServer):
         return wait_until(lambda: (t := self.task(task))['state'] in states and t,
                           lambda: f'{states}: {json.dumps(self.task(task))[:6000]}', seconds)
 
-    def task_done(self, task):
-        ended = self.task_in(task, *ENDED, 'blocked')
+    def task_done(self, task, seconds=LONG_S):
+        ended = self.task_in(task, *ENDED, 'blocked', seconds=seconds)
         assert ended['state'] == 'done', (ended['problem'], self.said(task))
         return ended
 
@@ -112,6 +114,14 @@ class TeamServer(WorkServer):
         found = self.get(f'/api/v1/events?task={task["id"]}&limit=500')['events']
         return [e for e in found if not kinds or e['kind'] in kinds]
 
+    def request_only(self, method, path, body=b''):
+        """For an answer that nobody will live to give."""
+        with self.connect() as sock:
+            sock.sendall(self.request(method, path, body=body))
+            read_all(sock)
+
+
+class TeamServer(TeamCalls, WorkServer):
     def file(self, repository, path, ref='main'):
         """What the repository has, or None."""
         bare = self.bare(repository.split('/')[1])
@@ -124,12 +134,6 @@ class TeamServer(WorkServer):
 
     def subjects(self, name, ref):
         return git(self.bare(name), 'log', '--format=%s', ref).splitlines()
-
-    def request_only(self, method, path, body=b''):
-        """For an answer that nobody will live to give."""
-        with self.connect() as sock:
-            sock.sendall(self.request(method, path, body=body))
-            read_all(sock)
 
     def restart(self, **env):
         """After it was killed."""

@@ -56,11 +56,7 @@ class GitKeeper(Keeper):
         self.options = ['--generations', generations]
 
 
-class WorkServer(DoorServer):
-    def __init__(self, folder, **options):
-        super().__init__(folder, **options)
-        self.keeper = GitKeeper(self.home)
-
+class RepoCalls:
     def import_repo(self, name, source):
         self.post('/api/v1/repos', {'name': name, 'source': str(source)}, status=202)
         return self.ready(name)
@@ -68,6 +64,12 @@ class WorkServer(DoorServer):
     def ready(self, name):
         return wait_until(lambda: (r := self.get(f'/api/v1/repos/coop/{name}'))['state'] == 'ready' and r,
                           'the import')
+
+
+class WorkServer(RepoCalls, DoorServer):
+    def __init__(self, folder, **options):
+        super().__init__(folder, **options)
+        self.keeper = GitKeeper(self.home)
 
     def clone(self, box, repository, status=200, **body):
         return self.post(f'{API}/{box}/git/clone', {'repository': repository, **body}, status=status)
