@@ -175,8 +175,8 @@ crew_brief(Crew *crew, const char *box_id, TeamJsonFunc done, void *data)
     a = g_new0(Asking, 1);
     *a = (Asking){shift_ref(s), make_brief(s), done, data};
     g_assert(a->brief != NULL);
-    if (s->scans != NULL)
-        json_object_set(a->brief, "scans", s->scans);
+    if (shift_scans(s) != NULL)
+        json_object_set(a->brief, "scans", shift_scans(s));
     if (task_id == NULL) {
         json_object_set_new(a->brief, "room", json_null());
         json_object_set_new(a->brief, "plan_text", json_null());

@@ -210,7 +210,8 @@ void shift_prepare_stop(Shift *s);
 /* ---- crew-scan.c ---- */
 
 bool shift_wants_scan(const Shift *s);
-void shift_scan(Shift *s); /* goes on with shift_work() */
+Json *shift_scans(const Shift *s); /* borrowed; NULL: nothing was scanned */
+void shift_scan(Shift *s);         /* goes on with shift_work() */
 
 /* ---- crew-words.c ---- */
 

@@ -21,7 +21,7 @@ static void push(Shift *s);
 static bool
 add_scans(Shift *s)
 {
-    Json *scans = s->scans != NULL ? s->scans : json_object_get(json_object_get(s->row, "result"), "scans");
+    Json *scans = shift_scans(s);
     bool passed = true;
     size_t i;
     const Json *scan;

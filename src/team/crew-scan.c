@@ -180,14 +180,15 @@ static void
 say_found(Scan *scan, const ScanCommand *command, const ScanResult *found)
 {
     g_autofree char *run = dup_run(command), *output = format_findings(found);
-    g_autofree char *summary = g_strdup_printf("%u errors, %u warnings, %u notes", found->counts[SCAN_ERROR],
-                                               found->counts[SCAN_WARNING], found->counts[SCAN_NOTE]);
+    g_autofree char *summary = g_strdup_printf(
+        "%u errors, %u warnings, %u notes%s", found->counts[SCAN_ERROR], found->counts[SCAN_WARNING],
+        found->counts[SCAN_NOTE], command->truncated ? "; there are more files than it can look at" : "");
 
     say(scan, &(Said){.name = command->name,
                       .run = run,
                       .output = output,
                       .summary = summary,
-                      .passed = scan_passed(found),
+                      .passed = scan_passed(found) && !command->truncated,
                       .partial = command->truncated,
                       .findings = scan_findings_json(command->name, found)});
 }
@@ -283,10 +284,11 @@ on_marked(int code, const char *out, const char *err, const GError *error, void 
     found_all(scan, command, found);
 }
 
+/* Where it is not a shell that says so, other reasons are a matter of the box. */
 static bool
-is_missing(int code)
+is_missing(int code, const GError *error)
 {
-    return code == NOT_FOUND_CODE || code == NOT_RUNNABLE_CODE;
+    return code == NOT_FOUND_CODE || (code == NOT_RUNNABLE_CODE && error == NULL);
 }
 
 /* Its last words may say why. */
@@ -313,21 +315,21 @@ on_said(int code, const char *out, const char *err, const GError *error, void *d
         return;
     }
     const ScanCommand *command = scan->commands->pdata[scan->n];
-    g_autofree char *why = is_missing(code) ? dup_missing(scan->shift, command)
-                                            : dup_why(command, code, out, err, error);
+    bool missing = is_missing(code, error);
+    g_autofree char *why = missing ? dup_missing(scan->shift, command)
+                                   : dup_why(command, code, out, err, error);
     size_t n = strlen(out);
 
-    if (error != NULL && !is_missing(code) && err_kind(error) == ERR_UNAVAILABLE) {
+    if (error != NULL && !missing && err_kind(error) == ERR_UNAVAILABLE) {
         shift_lost(scan->shift, why);
         scan_free(scan);
         return;
     }
-    g_autoptr(ScanResult) found = error == NULL && !is_missing(code) && n < SCAN_OUTPUT_MAX
-                                      ? scan_read(command, out, n, NULL)
-                                      : NULL;
+    g_autoptr(ScanResult)
+        found = error == NULL && !missing && n < SCAN_OUTPUT_MAX ? scan_read(command, out, n, NULL) : NULL;
 
     if (found == NULL) {
-        found_nothing(scan, command, why, is_missing(code));
+        found_nothing(scan, command, why, missing);
     } else if (scan_may_forgive(found)) {
         scan->found = g_steal_pointer(&found);
         call(scan, command->marked, on_marked);
@@ -433,10 +435,17 @@ on_listed(void *data, const GError *error)
     next(scan);
 }
 
+/* Also what a server that was killed since has written down. */
+Json *
+shift_scans(const Shift *s)
+{
+    return s->scans != NULL ? s->scans : json_object_get(json_object_get(s->row, "result"), "scans");
+}
+
 bool
 shift_wants_scan(const Shift *s)
 {
-    return s->scans == NULL && strcmp(shift_text(s, "kind"), "review") == 0 && shift_repo(s) != NULL &&
+    return shift_scans(s) == NULL && strcmp(shift_text(s, "kind"), "review") == 0 && shift_repo(s) != NULL &&
            row_text(json_object_get(s->row, "task"), "base_oid") != NULL &&
            git_oid_is_valid(shift_text(s, "git_base"));
 }

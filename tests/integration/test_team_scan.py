@@ -49,7 +49,26 @@ def test_on_lines_and_once(server):
     check_said(server, repo, server.task_done(task))
 
 
-@pytest.mark.skipif(not os.environ.get('COOP_HAS_FAILPOINTS'), reason='a build without failpoints')
+needs_failpoints = pytest.mark.skipif(not os.environ.get('COOP_HAS_FAILPOINTS'), reason='a build without failpoints')
+
+
+@needs_failpoints
+def test_one_check_run_after_a_kill(server):
+    """What was written down is not scanned again, and the reviewer is told it all the same."""
+    repo = server.new_repo('scanned', {**FILES, 'old.sh': OLD})
+    server.kill()
+    server.restart(COOP_FAIL_AT='crew-scanned')
+    task = server.new_task(repository=repo)
+    server.wait_killed()
+    server.restart()
+    ended = server.task_done(task)
+    check_said(server, repo, ended)
+    commits = {a['result']['head_oid'] for a in server.agents(task) if a['kind'] == 'review'}
+    runs = [r for oid in commits for r in server.get(f'/api/v3/repos/{repo}/commits/{oid}/check-runs?filter=all')['check_runs']]
+    assert len(commits) == 2 and len([r for r in runs if r['name'] == 'scan: shellcheck']) == 2, runs
+
+
+@needs_failpoints
 def test_once_after_a_kill(server):
     """The review is there, and its row is not: four of them."""
     repo = server.new_repo('killed', {**FILES, 'old.sh': OLD})

@@ -5,12 +5,14 @@ import pytest
 from harness import wait_until
 from teamserver import FILES, done, plan, plans, says, step, team_serving, tool
 
-# One that is brought down by what it is given: too much to find, a crash, an answer that nobody understands.
+# One that is brought down by what it is given: too much to find, a crash, an answer that nobody understands,
+# more than one call can be given.
 BANDIT = '''#!/bin/sh
 for file; do :; done
 case $(cat "$file") in
 *loud*) yes "{" | head -c 5000000 ;;
 *dead*) kill -9 $$ ;;
+*many*) echo '{"results": [], "metrics": {"_totals": {}'; for file; do echo ", \\"$file\\": {}"; done; echo '}}' ;;
 *) echo nonsense; echo "I cannot" >&2; exit 3 ;;
 esac
 '''
@@ -32,6 +34,8 @@ def server():
     ('loud', 'echo "loud = 1" >a.py', 'scan: bandit', 'bandit found more than can be read'),
     ('dead', 'echo "dead = 1" >a.py', 'scan: bandit', 'bandit did not come to its end: killed by SIGKILL'),
     ('strange', 'echo "word = 1" >a.py', 'scan: bandit', 'bandit did not answer as it should: I cannot'),
+    ('many', 'for n in $(seq 501); do echo "many = 1" >f$n.py; done', 'scan: bandit',
+     '0 errors, 0 warnings, 0 notes; there are more files than it can look at'),
     ('odd', r'''echo good >"$(printf 'a\tb.c')"''', 'scan: names', '1 of the changed files have names with control characters')])
 def test_is_refused(server, name, command, check, summary):
     server.script(plans(plan(step('show'))), says('coder*', [tool('shell', command=command)], [done()]))

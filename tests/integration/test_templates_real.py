@@ -126,7 +126,7 @@ def test_roles(server, builder):
         """printf 'key = "AKIAIOSFODNN7EXAMPL3" # pragma: allowlist secret\\n' > b.py && detect-secrets -c 1 scan --no-verify
         --disable-filter detect_secrets.filters.allowlist.is_line_allowlisted ./b.py | grep -c '"type": "AWS'""".replace('\n', ' '),
         """printf '/* eslint-disable */ eval(process.argv[2]);\\n' > c.js &&
-        eslint --no-config-lookup -c /usr/local/share/coop/eslint.config.cjs -f json ./c.js | grep -c detect-eval-with-expression""",
+        eslint --no-config-lookup --no-inline-config -c /usr/local/share/coop/eslint.config.cjs -f json ./c.js | grep -c detect-eval-with-expression""",
         """printf 'int main(void) { int a[2]; a[3] = 1; return a[0]; }\\n' > e.c && cppcheck --quiet
         '--template={file}\\t{line}\\t{severity}\\t{id}' ./e.c 2>&1""".replace('\n', ' ')])
     assert [int(n) for n in got[:3]] == [1, 1, 1] and got[3].split() == ['e.c', '1', 'error', 'arrayIndexOutOfBounds'], got
