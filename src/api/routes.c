@@ -39,6 +39,7 @@ static const ApiRoute *const tables[] = {
     repo_settings_routes,
     reports_routes,
     repos_routes,
+    review_threads_routes,
     plan_text_routes,
     rooms_routes,
     slack_routes,

@@ -33,6 +33,7 @@ extern const ApiRoute plans_routes[];
 extern const ApiRoute previews_routes[];
 extern const ApiRoute identities_routes[];
 extern const ApiRoute progress_routes[];
+extern const ApiRoute review_threads_routes[];
 extern const ApiRoute repo_settings_routes[];
 extern const ApiRoute repos_routes[];
 extern const ApiRoute plan_text_routes[];

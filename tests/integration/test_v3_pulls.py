@@ -327,6 +327,29 @@ def test_line_comments(repo, other):
     other.post(at, {'body': 'x', 'in_reply_to': 999999}, 404)
 
 
+def test_resolved(repo, other):
+    number = repo.pull('resolved', {'a.txt': 'one\nzwei\nthree\n'})['number']
+    first = other.post(f'/pulls/{number}/comments', {'body': 'Why?', 'path': 'a.txt', 'line': 2})
+    reply = repo.post(f'/pulls/{number}/comments/{first["id"]}/replies', {'body': 'So.'})
+    alone = other.post(f'/pulls/{number}/comments', {'body': 'And?', 'path': 'a.txt', 'line': 2})
+    at = '/api/v1/repos/coop/pulls/pulls/comments'
+
+    def resolved():
+        return [c['coop']['resolved'] for c in repo.get(f'/pulls/{number}/comments')]
+
+    assert resolved() == [False, False, False] and alone['coop'] == {'resolved': False}
+    assert repo.server.ask('PUT', f'{at}/{reply["id"]}/resolved', body=b'').json['resolved'] is True
+    assert resolved() == [True, True, False]
+    event = repo.server.events(kind='review.changed')[-1]['data']
+    assert (event['action'], event['line_comment_id']) == ('resolved', reply['id'])
+    assert repo.server.ask('DELETE', f'{at}/{first["id"]}/resolved').status == 200
+    assert resolved() == [False, False, False]
+    reader = repo.server.make_key(scopes='read', name='looks')['key']
+    assert repo.server.ask('PUT', f'{at}/{first["id"]}/resolved', body=b'', key=reader).status == 403
+    assert repo.server.ask('PUT', f'{at}/999999/resolved', body=b'').status == 404
+    assert repo.server.ask('PUT', f'{at}/x/resolved', body=b'').status == 404
+
+
 def test_hunks(repo, other):
     """A comment keeps what it was made on."""
     long = [f'line {n}\n' for n in range(1, 31)]

@@ -76,6 +76,7 @@ v3_line_comment(const V3Scene *scene, const Json *comment)
     json_object_set_new(object, "pull_request_url", v3_format("%s/pulls/" NUMBER, scene->place->api, number));
     json_object_set_new(object, "created_at", v3_time(row_int(comment, "created_us")));
     json_object_set_new(object, "updated_at", v3_time(row_int(comment, "updated_us")));
+    json_object_set_new(object, "coop", json_pack("{s:O}", "resolved", json_object_get(comment, "resolved")));
     if (row_int(comment, "in_reply_to") > 0)
         json_object_set(object, "in_reply_to_id", json_object_get(comment, "in_reply_to"));
     return object;
