@@ -286,3 +286,24 @@ arrival_line(DbTx *tx, const Arrival *a, const LineSpec *line, gint64 *id, bool 
     *id = fits ? row_int(made, "id") : 0;
     return true;
 }
+
+bool
+arrival_resolve(DbTx *tx, const Arrival *a, gint64 id, bool is_resolved, bool *ret_changed, GError **error)
+{
+    g_auto(RowJob) job = {0};
+    g_autoptr(GError) gone = NULL;
+    LineChange change = {a->actor, true, id, is_resolved ? LINE_RESOLVE : LINE_UNRESOLVE, NULL};
+
+    *ret_changed = false;
+    row_job_init(&job, tx, a->repository_id);
+    g_autoptr(Json) old = line_comment_load(&job, id, a->actor, &gone), new = NULL;
+
+    if (old == NULL && err_kind(gone) != ERR_NOT_FOUND) {
+        g_propagate_error(error, g_steal_pointer(&gone));
+        return false;
+    }
+    if (old == NULL || row_is(old, "resolved") == is_resolved)
+        return true;
+    *ret_changed = true;
+    return line_comment_change_row(&job, &change, &new, error);
+}

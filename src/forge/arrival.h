@@ -49,3 +49,7 @@ bool arrival_review(DbTx *tx, const Arrival *arrival, const ArrivalReview *revie
 /* `line` as LineSpec, without its actor and number; NULL: it was removed. */
 bool arrival_line(DbTx *tx, const Arrival *arrival, const LineSpec *line, gint64 *id, bool *ret_changed,
                   GError **error);
+
+/* The thread of a comment on a line, which must be there. */
+bool arrival_resolve(DbTx *tx, const Arrival *arrival, gint64 id, bool is_resolved, bool *ret_changed,
+                     GError **error);

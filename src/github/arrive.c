@@ -164,7 +164,25 @@ put_line(DbTx *tx, const GithubArrive *a, const Arrival *at, gint64 *id, bool *c
     return arrival_line(tx, at, is_gone(a) ? NULL : &spec, id, changed, error);
 }
 
+static bool
+put_thread(DbTx *tx, const GithubArrive *a, const Arrival *at, gint64 *id, bool *changed, GError **error)
+{
+    bool is_resolved = g_strcmp0(a->action, "resolved") == 0;
+
+    return *id == 0 || (!is_resolved && g_strcmp0(a->action, "unresolved") != 0) ||
+           arrival_resolve(tx, at, *id, is_resolved, changed, error);
+}
+
 /* ---- the table ---- */
+
+/* A thread is known by its first comment. */
+static gint64
+id_of(const Json *object)
+{
+    const Json *comments = json_object_get(object, "comments");
+
+    return github_number(json_is_array(comments) ? json_array_get(comments, 0) : object, "id");
+}
 
 typedef struct ArriveRow {
     const char *name, *member;
@@ -178,6 +196,7 @@ static const ArriveRow rows[] = {
     {"issue_comment", "comment", "comment", put_comment},
     {"pull_request_review", "review", "review", put_review},
     {"pull_request_review_comment", "comment", "line", put_line},
+    {"pull_request_review_thread", "thread", "line", put_thread},
 };
 
 static const ArriveRow *
@@ -203,7 +222,7 @@ static bool
 arrive_part(DbTx *tx, const GithubArrive *a, const ArriveRow *kind, Arrival at, GithubArrived *ret,
             GError **error)
 {
-    UpstreamItem item = {kind->kind, github_number(a->object, "id"), 0};
+    UpstreamItem item = {kind->kind, id_of(a->object), 0};
     const char *login = github_text(json_object_get(a->object, "user"), "login");
     g_autofree char *clean = github_clean(login != NULL ? login : "ghost", 100);
     g_autofree char *author = g_strconcat("github:", clean, NULL);

@@ -151,51 +151,6 @@ github_pull_edit(const GithubAsk *ask, gint64 number, const Json *body)
     set(ask, "PATCH", github_path("/pulls/%d", number), body);
 }
 
-typedef struct Draft {
-    GithubFunc done;
-    void *data;
-} Draft;
-
-/* Failures come with 200. */
-static void
-on_drafted(const GithubAnswer *answer, const GError *error, void *data)
-{
-    Draft *d = data;
-    const Json *first = json_array_get(json_object_get(answer->json, "errors"), 0);
-    const char *text = github_text(first, "message");
-    g_autoptr(GError) odd = NULL;
-
-    if (error == NULL && first != NULL) {
-        g_autofree char *clean = github_clean(text != NULL ? text : "it does not say why", 500);
-        bool is_denied = g_strcmp0(github_text(first, "type"), "FORBIDDEN") == 0;
-
-        err_set(&odd, is_denied ? ERR_DENIED : ERR_INVALID, "the draft was not changed: %s", clean);
-    }
-    d->done(answer, error != NULL ? error : odd, d->data);
-    g_free(d);
-}
-
-void
-github_pull_set_draft(const GithubAsk *ask, const char *node_id, bool draft)
-{
-    static const char *const queries[] = {
-        "mutation($id: ID!) { markPullRequestReadyForReview(input: {pullRequestId: $id}) "
-        "{ pullRequest { isDraft } } }",
-        "mutation($id: ID!) { convertPullRequestToDraft(input: {pullRequestId: $id}) "
-        "{ pullRequest { isDraft } } }"};
-    g_autoptr(Json) body = json_pack("{s:s, s:{s:s}}", "query", queries[draft], "variables", "id", node_id);
-    Draft *d = g_new0(Draft, 1);
-
-    *d = (Draft){ask->done, ask->data};
-    github_call(ask->client,
-                &(GithubRequest){.method = "POST",
-                                 .path = github_path_graphql,
-                                 .body = body,
-                                 .repeatable = true,
-                                 .patience_ms = ask->patience_ms},
-                on_drafted, d);
-}
-
 void
 github_pull_merge(const GithubAsk *ask, gint64 number, const Json *body)
 {

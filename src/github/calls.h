@@ -47,6 +47,8 @@ void github_review_comment_list(const GithubAsk *ask, gint64 number);
 void github_review_comment_create(const GithubAsk *ask, gint64 number, const Json *body);
 void github_review_comment_edit(const GithubAsk *ask, gint64 id, const Json *body);
 void github_review_comment_delete(const GithubAsk *ask, gint64 id);
+/* By GraphQL.  `comment` is the first of the thread, one of the last 100 of the pull request. */
+void github_thread_set_resolved(const GithubAsk *ask, gint64 number, gint64 comment, bool resolved);
 
 void github_issue_get(const GithubAsk *ask, gint64 number);
 void github_issue_create(const GithubAsk *ask, const Json *body);

@@ -29,6 +29,7 @@ static const MapRow rows[] = {
     {"pull_request_review", "submitted", ANY, "review.submitted", "review", "submitted_at"},
     {"pull_request_review", NULL, ANY, "review.changed", "review", "state"},
     {"pull_request_review_comment", NULL, ANY, "review.changed", "comment", "updated_at"},
+    {"pull_request_review_thread", NULL, ANY, "review.changed", "pull_request", "updated_at"},
     {"issue_comment", "created", ANY, "comment.added", "comment", "created_at"},
     {"issue_comment", NULL, ANY, "comment.changed", "comment", "updated_at"},
     {"issues", "opened", ANY, "issue.opened", "issue", "created_at"},

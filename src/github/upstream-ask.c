@@ -170,17 +170,37 @@ ask_lines(DbTx *tx, const UpstreamStep *s, gint64 number, gint64 review_id, GErr
     return true;
 }
 
+/* By its first comment, which is what it is there. */
+static bool
+ask_thread(DbTx *tx, const UpstreamStep *s, gint64 number, gint64 line, GError **error)
+{
+    g_autoptr(DbRows)
+        rows = db_query(tx, "SELECT COALESCE(in_reply_to, id) FROM review_comments WHERE id = ?",
+                        DB_ARGS(db_int(line)), error);
+    bool more = false;
+
+    if (rows == NULL || !db_rows_next(rows, &more, error))
+        return false;
+    gint64 first = more ? db_rows_int(rows, 0) : 0;
+
+    g_clear_pointer(&rows, db_rows_free);
+    return first == 0 || ask_part(tx, s, "thread", number, first, error);
+}
+
 static bool
 ask_review(DbTx *tx, const UpstreamStep *s, GError **error)
 {
     gint64 number = github_number(s->data, "number"), id = github_number(s->data, "review_id");
     gint64 line = github_number(s->data, "line_comment_id");
+    const char *action = github_text(s->data, "action");
     g_autofree char *head = NULL;
 
     if (!find_head(tx, s, number, &head, error))
         return false;
     if (head == NULL)
         return true;
+    if (line > 0 && (g_strcmp0(action, "resolved") == 0 || g_strcmp0(action, "unresolved") == 0))
+        return ask_thread(tx, s, number, line, error);
     if (line > 0)
         return ask_part(tx, s, "line", number, line, error);
     return id <= 0 || (ask_part(tx, s, "review", number, id, error) && ask_lines(tx, s, number, id, error));

@@ -162,15 +162,22 @@ remove_part(Part *p)
 
 /* ---- finding ---- */
 
+static bool
+is_thread(const Part *p)
+{
+    return strcmp(p->row->kind, "thread") == 0;
+}
+
 /* What it is there, and what a line answers, by what that is there. */
 static bool
 pairs_work(DbTx *tx, void *data, GError **error)
 {
     Part *p = data;
     gint64 parent = github_number(p->here, "in_reply_to");
+    const char *kind = is_thread(p) ? "line" : p->row->kind;
 
-    return upstream_item_there(tx, p->row->repository_id, p->row->kind, github_number(p->row->body, "id"),
-                               &p->there, error) &&
+    return upstream_item_there(tx, p->row->repository_id, kind, github_number(p->row->body, "id"), &p->there,
+                               error) &&
            (parent == 0 ||
             upstream_item_there(tx, p->row->repository_id, "line", parent, &p->in_reply_to, error));
 }
@@ -185,8 +192,15 @@ on_pairs(void *data, const GError *error)
         return;
     }
     /* Made there: whatever somebody has made of it here, it is theirs. */
-    if (p->there > 0 && p->row->answer == NULL) {
+    if (p->there > 0 && p->row->answer == NULL && !is_thread(p)) {
         part_end(p, &(UpstreamEnd){0});
+        return;
+    }
+    g_autoptr(GError) none = NULL;
+
+    if (is_thread(p) && p->there == 0) {
+        err_set(&none, ERR_UNAVAILABLE, "its comment is not there yet");
+        part_fail(p, 0, none);
         return;
     }
     make_body(p);

@@ -46,6 +46,13 @@ plain_body(const Part *p, const char *text)
     return json_pack("{s:s}", "body", text);
 }
 
+/* Of what has none. */
+static char *
+no_text(const Part *p)
+{
+    return g_strdup("");
+}
+
 /* ---- comments ---- */
 
 static void
@@ -202,6 +209,22 @@ remove_line(const GithubAsk *ask, const Part *p, gint64 id)
     github_review_comment_delete(ask, id);
 }
 
+/* ---- threads ---- */
+
+/* The number of the event makes each wish a new one: they may have changed it meanwhile. */
+static Json *
+thread_body(const Part *p, const char *text)
+{
+    return json_pack("{s:O, s:I}", "resolved", json_object_get(p->here, "resolved"), "seq",
+                     (json_int_t)github_number(p->row->body, "seq"));
+}
+
+static void
+create_thread(const GithubAsk *ask, const Part *p)
+{
+    github_thread_set_resolved(ask, p->number, p->there, json_is_true(json_object_get(p->here, "resolved")));
+}
+
 /* ---- statuses ---- */
 
 static void
@@ -209,12 +232,6 @@ load_status(Part *p, ForgeJsonFunc done)
 {
     check_run_list(p->upstream->spec.forge, p->repo,
                    &(CheckRunFilter){.id = github_number(p->row->body, "id")}, done, p);
-}
-
-static char *
-status_text(const Part *p)
-{
-    return g_strdup("");
 }
 
 /* What a check run's end is in the older form, which every token can write that may write statuses;
@@ -262,7 +279,8 @@ static const PartKind kinds[] = {
     {"comment", load_comment, comment_text, plain_body, create_comment, edit_comment, remove_comment, true},
     {"review", load_review, review_text, review_body, create_review, edit_review, NULL, true},
     {"line", load_line, line_text, line_body, create_line, edit_line, remove_line, true},
-    {"status", load_status, status_text, status_body, create_status, NULL, NULL, false},
+    {"thread", load_line, no_text, thread_body, create_thread, NULL, NULL, false},
+    {"status", load_status, no_text, status_body, create_status, NULL, NULL, false},
 };
 
 const PartKind *

@@ -52,7 +52,7 @@ class FakeHub(GithubServer):
         self.lock, self.lose, self.ids = threading.Lock(), 0, itertools.count(1000)
         self.clock = datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(hours=1)
         self.pulls, self.comments, self.reviews, self.lines, self.statuses = {}, {}, {}, {}, []
-        self.people = {'ann', 'bob'}
+        self.people, self.resolved = {'ann', 'bob'}, set()
         self.permissions = {'pull': True, 'push': True}
 
     # ---- what people do there ----
@@ -101,7 +101,20 @@ class FakeHub(GithubServer):
             fields = [('Link', f'<{self.base}{REPO}{path}?{more}>; rel="next"')]
         return 200, fields, items[(page - 1) * size:page * size]
 
+    def on_threads(self, body):
+        """Of the lines that begin one; `resolved` are the ids of theirs that are."""
+        first = [i for i in self.lines.values() if not i.get('in_reply_to_id')]
+        if 'id' in body['variables']:
+            thread = int(body['variables']['id'].removeprefix('PRRT_'))
+            (self.resolved.discard if 'unresolve' in body['query'] else self.resolved.add)(thread)
+            return 200, [], {'data': {}}
+        nodes = [{'id': f'PRRT_{i["id"]}', 'isResolved': i['id'] in self.resolved,
+                  'comments': {'nodes': [{'databaseId': i['id']}]}} for i in first]
+        return 200, [], {'data': {'repository': {'pullRequest': {'reviewThreads': {'nodes': nodes}}}}}
+
     def graphql(self, body):
+        if 'hread' in body['query']:
+            return self.on_threads(body)
         pull = next((p for p in self.pulls.values() if p['node_id'] == body['variables']['id']), None)
         if pull is None:
             return 200, [], {'errors': [{'type': 'NOT_FOUND', 'message': 'no such node'}]}

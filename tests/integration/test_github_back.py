@@ -187,6 +187,27 @@ def test_lines(pair, tell):
     assert [x['in_reply_to'] for x in pair.hub.lines.values()] == [line['id']]
 
 
+def test_threads(pair, tell):
+    line = pair.hub.item('ann', body='Here', path='work', line=1, side='RIGHT', commit_id=pair.oid)
+    tell('pull_request_review_comment', 'created', comment=line)
+    before = writes(pair)
+
+    def here():
+        return [c['coop']['resolved'] for c in pair.server.get(f'{pair.at}/comments')]
+
+    for action, result, resolved in (('resolved', 'taken', True), ('resolved', 'known', True), ('moved', 'known', True),
+                                     ('unresolved', 'taken', False)):
+        assert tell('pull_request_review_thread', action, thread={'node_id': 'PRRT_1', 'comments': [line]}) == result
+        assert here() == [resolved]
+    for odd in ({}, {'comments': []}, {'comments': [{'id': 4711}]}, {'comments': [7]}):
+        assert tell('pull_request_review_thread', 'resolved', thread=odd) == 'known'
+    assert here() == [False]
+    event = pair.server.events(kind='review.changed')[-1]
+    assert event['actor'] == 'github:ann' and event['data']['action'] == 'unresolved'
+    wait_calm(pair)
+    assert [w for w in writes(pair) if w not in before and 'comments' not in w[1]] == []
+
+
 def names_here(pair):
     pull = pair.server.get(pair.at)
     return sorted(x['name'] for x in pull['labels']), sorted(p['login'] for p in pull['requested_reviewers'])

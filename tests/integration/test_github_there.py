@@ -97,6 +97,33 @@ def test_reviews(pair):
     assert len(pair.hub.reviews) == 1
 
 
+def resolve(pair, comment, method='PUT'):
+    at = f'/api/v1/repos/coop/widget/pulls/comments/{comment}/resolved'
+    assert pair.server.ask(method, at, body=b'').status == 200
+
+
+def test_threads(pair):
+    made = pair.server.post(f'{pair.at}/comments', {'body': 'Why?', 'path': 'work', 'line': 1}, status=201)
+    reply = pair.server.post(f'{pair.at}/comments/{made["id"]}/replies', {'body': 'So.'}, status=201)
+    wait_done(pair.server, 'line', 2)
+    first = next(i for i in pair.hub.lines.values() if not i['in_reply_to_id'])
+    resolve(pair, reply['id'])
+    wait_until(lambda: pair.hub.resolved == {first['id']}, 'that it is dealt with')
+    resolve(pair, made['id'], 'DELETE')
+    wait_until(lambda: pair.hub.resolved == set(), 'that it is open again')
+    # What is so there already is not said.
+    pair.hub.resolved.add(first['id'])
+    before = len([1 for _, p, b in pair.hub.asked if p == '/api/graphql' and 'mutation' in b['query']])
+    resolve(pair, made['id'])
+    wait_until(lambda: works(pair.server, 'thread')[0]['state'] == 'done', 'the row')
+    assert len([1 for _, p, b in pair.hub.asked if p == '/api/graphql' and 'mutation' in b['query']]) == before
+    # One that nobody there knows.
+    pair.hub.lines.clear()
+    resolve(pair, made['id'], 'DELETE')
+    row = wait_until(lambda: (w := works(pair.server, 'thread')[0])['state'] == 'failed' and w, 'the failure')
+    assert 'no such thread' in row['problem']
+
+
 def labels_there(pair):
     return sorted(x['name'] for x in pair.there['labels'])
 
