@@ -40,14 +40,6 @@ bad(HttpParser *p, int status, const char *reason)
 
 /* ---- the head's storage ---- */
 
-void
-http_head_clear(HttpHead *head)
-{
-    g_free(head->text);
-    g_free(head->headers);
-    *head = (HttpHead){0};
-}
-
 static int
 head_put(HttpParser *p, const char *at, size_t n)
 {
@@ -86,28 +78,6 @@ head_begin_header(HttpParser *p)
     }
     h->headers[h->n_headers++] = (HttpHeaderSpan){.name = h->len};
     return 0;
-}
-
-guint
-http_head_count(const HttpHead *head, const char *name)
-{
-    guint n = 0;
-
-    for (guint32 i = 0; i < head->n_headers; i++) {
-        if (g_ascii_strcasecmp(head->text + head->headers[i].name, name) == 0)
-            n++;
-    }
-    return n;
-}
-
-const char *
-http_head_find(const HttpHead *head, const char *name)
-{
-    for (guint32 i = 0; i < head->n_headers; i++) {
-        if (g_ascii_strcasecmp(head->text + head->headers[i].name, name) == 0)
-            return head->text + head->headers[i].value;
-    }
-    return NULL;
 }
 
 /* ---- what llhttp calls ---- */
