@@ -21,50 +21,17 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/buf.h"
 #include "base/err.h"
-#include "base/loop.h"
 #include "http/limits.h"
-#include "http/parse.h"
 #include "http/proxy-head.h"
+#include "http/proxy-private.h"
 
 enum { CHUNK_LINE_MAX = 16 + 2 };
 
-typedef enum ProxyState { PROXY_WAITING, PROXY_ANSWERING, PROXY_TUNNEL, PROXY_OVER } ProxyState;
-
-typedef struct Proxy {
-    LoopWatch watch; /* first; fd < 0: the upstream is closed */
-    LoopTimer timer;
-    LoopTimer hold;       /* armed: the meter lets nothing pass for a moment */
-    Loop *loop;           /* borrowed: it outlives the server */
-    HttpRequest *request; /* a reference */
-    HttpParser *parser;
-    Buf in;
-    Buf out;
-    Buf *body_to; /* during a pull */
-    ProxyState state;
-    guint head_ms, stall_ms;
-    ProxyJudge judge;
-    const HttpMeter *meter; /* NULL: nobody counts */
-    void *meter_ctx;
-    bool may_upgrade;
-    bool chunked;   /* the request's body is sent so */
-    bool all_sent;  /* the request is complete in `out` */
-    bool out_dead;  /* the upstream takes nothing more; it may have answered all the same */
-    bool eof;       /* the upstream has said its last byte */
-    bool broken;    /* … and not of its own will */
-    bool held;      /* a function up the stack still needs us */
-    bool sink_open; /* the request will call our sink */
-    bool source_open;
-} Proxy;
-
-static const HttpSource answer_source, tunnel_source;
-static const HttpSink tunnel_sink;
-
 /* ---- the end ---- */
 
-static void
-close_upstream(Proxy *p)
+void
+proxy_hang_up(Proxy *p)
 {
     if (p->watch.fd < 0)
         return;
@@ -81,12 +48,12 @@ is_over(const Proxy *p)
     return p->state != PROXY_WAITING && !p->sink_open && !p->source_open;
 }
 
-static void
-finish_if_over(Proxy *p)
+void
+proxy_finish_if_over(Proxy *p)
 {
     if (!is_over(p) || p->held)
         return;
-    close_upstream(p);
+    proxy_hang_up(p);
     http_request_on_gone(p->request, NULL, NULL);
     http_parser_free(p->parser);
     buf_clear(&p->in);
@@ -95,14 +62,14 @@ finish_if_over(Proxy *p)
     g_free(p);
 }
 
-static void
-refuse(Proxy *p, int status, const char *message)
+void
+proxy_refuse(Proxy *p, int status, const char *message)
 {
     g_autofree char *body = g_strdup_printf("{\"code\":%d,\"message\":\"%s\"}\n", status, message);
 
     g_assert(p->state == PROXY_WAITING);
     p->state = PROXY_OVER;
-    close_upstream(p);
+    proxy_hang_up(p);
     http_respond_text(p->request, status, "application/json", body);
 }
 
@@ -112,15 +79,14 @@ on_gone(HttpRequest *request, void *data)
     Proxy *p = data;
 
     p->state = PROXY_OVER;
-    close_upstream(p);
-    finish_if_over(p);
+    proxy_hang_up(p);
+    proxy_finish_if_over(p);
 }
 
 /* ---- deadlines ---- */
 
-/* A byte has moved, or somebody else's turn has begun. */
-static void
-restart_clock(Proxy *p)
+void
+proxy_restart_clock(Proxy *p)
 {
     if (p->watch.fd < 0)
         return;
@@ -139,13 +105,13 @@ on_timer(LoopTimer *timer)
 
     p->held = true;
     if (p->state == PROXY_WAITING)
-        refuse(p, 504, "the server behind this address does not answer");
+        proxy_refuse(p, 504, "the server behind this address does not answer");
     else if (buf_len(&p->in) > 0)
-        restart_clock(p); /* it is the client that is slow, which the server watches */
+        proxy_restart_clock(p); /* it is the client that is slow, which the server watches */
     else
         http_request_cut(p->request);
     p->held = false;
-    finish_if_over(p);
+    proxy_finish_if_over(p);
 }
 
 /* ---- the meter ---- */
@@ -168,8 +134,8 @@ may_move(Proxy *p)
 
 /* ---- to the upstream ---- */
 
-static void
-arm(Proxy *p)
+void
+proxy_arm(Proxy *p)
 {
     uint32_t events = 0;
 
@@ -203,7 +169,7 @@ flush(Proxy *p)
         }
         buf_skip(&p->out, (size_t)sent);
         count(p, (size_t)sent, 0);
-        restart_clock(p);
+        proxy_restart_clock(p);
     }
     if (n == 0 && p->state == PROXY_TUNNEL && p->all_sent && p->watch.fd >= 0)
         (void)shutdown(p->watch.fd, SHUT_WR); /* it may have closed already */
@@ -225,8 +191,8 @@ on_data(void *ctx, const guint8 *bytes, size_t n)
     if (p->out_dead && p->state == PROXY_TUNNEL)
         http_request_cut(p->request);
     if (p->timer.queue == NULL)
-        restart_clock(p);
-    arm(p);
+        proxy_restart_clock(p);
+    proxy_arm(p);
     return !p->out_dead && buf_len(&p->out) < HTTP_OUT_HIGH && may_move(p);
 }
 
@@ -237,13 +203,13 @@ on_hold_over(LoopTimer *timer)
 
     p->held = true;
     if (may_move(p)) {
-        restart_clock(p); /* it was the meter that was slow */
+        proxy_restart_clock(p); /* it was the meter that was slow */
         if (!p->out_dead && buf_len(&p->out) < HTTP_OUT_HIGH)
             http_request_resume_body(p->request);
-        arm(p);
+        proxy_arm(p);
     }
     p->held = false;
-    finish_if_over(p);
+    proxy_finish_if_over(p);
 }
 
 static void
@@ -252,9 +218,9 @@ on_body_failed(Proxy *p, const GError *error)
     if (p->state != PROXY_WAITING)
         http_request_cut(p->request); /* the upstream waits for the rest, and it will not come */
     else if (err_kind(error) == ERR_TIMEOUT)
-        refuse(p, 408, "the request did not come in time");
+        proxy_refuse(p, 408, "the request did not come in time");
     else
-        close_upstream(p); /* answered by the server, or nobody is left to answer: on_gone() */
+        proxy_hang_up(p); /* answered by the server, or nobody is left to answer: on_gone() */
 }
 
 static void
@@ -270,161 +236,14 @@ on_body_end(void *ctx, const GError *error)
 
         g_assert(ok); /* as in on_data() */
         p->all_sent = true;
-        restart_clock(p);
+        proxy_restart_clock(p);
         flush(p);
-        arm(p);
+        proxy_arm(p);
     }
-    finish_if_over(p);
+    proxy_finish_if_over(p);
 }
 
-/* ---- the answer's head ---- */
-
-static bool
-on_answer_body(void *ctx, const guint8 *bytes, size_t n)
-{
-    Proxy *p = ctx;
-    bool ok = buf_put(p->body_to, bytes, n);
-
-    g_assert(ok); /* no more is fed than there is room */
-    return true;
-}
-
-static void
-refuse_nonsense(Proxy *p)
-{
-    refuse(p, 502, "the server behind this address gave no valid answer");
-}
-
-static void
-begin_tunnel(Proxy *p, const HttpHead *head)
-{
-    const char *upgrade = http_head_find(head, "Upgrade");
-
-    if (!p->may_upgrade || upgrade == NULL || g_ascii_strcasecmp(upgrade, "websocket") != 0 ||
-        !proxy_copy_headers(p->request, head, p->judge)) {
-        refuse_nonsense(p);
-        return;
-    }
-    p->state = PROXY_TUNNEL;
-    p->all_sent = false;
-    p->sink_open = p->source_open = true;
-    http_response_header(p->request, "Upgrade", "websocket");
-    http_respond_duplex(p->request, 101, &tunnel_source, &tunnel_sink, p);
-}
-
-static void
-begin_answer(Proxy *p, const HttpHead *head)
-{
-    bool bodyless = head->status == 204 || head->status == 304;
-
-    if (head->status < 200 || head->status > 599 || !proxy_copy_headers(p->request, head, p->judge)) {
-        refuse_nonsense(p);
-        return;
-    }
-    p->state = PROXY_ANSWERING;
-    if (bodyless) {
-        close_upstream(p);
-        http_respond(p->request, head->status, NULL, "", 0);
-        return;
-    }
-    p->source_open = true;
-    http_respond_stream(p->request, head->status, NULL, MAX(head->content_length, -1), &answer_source, p);
-}
-
-/* Takes what `in` has of the head, and of those that stand before it (1xx). */
-static void
-read_head(Proxy *p)
-{
-    while (p->state == PROXY_WAITING) {
-        g_auto(HttpHead) head = {0};
-        size_t n, used;
-        const guint8 *bytes = buf_peek(&p->in, &n);
-        HttpParseResult result = n > 0 ? http_parser_feed(p->parser, bytes, n, &used) : HTTP_PARSE_MORE;
-
-        if (result == HTTP_PARSE_MORE) {
-            buf_clear(&p->in);
-            if (p->eof)
-                refuse_nonsense(p);
-            return;
-        }
-        if (result != HTTP_PARSE_HEAD) {
-            refuse_nonsense(p);
-            return;
-        }
-        buf_skip(&p->in, used);
-        http_parser_take_head(p->parser, &head);
-        if (head.status == 101)
-            begin_tunnel(p, &head);
-        else if (head.status < 100 || head.status > 199)
-            begin_answer(p, &head);
-        else if (head.content_length != -2)
-            refuse_nonsense(p); /* an interim answer has no body to announce */
-        else
-            http_parser_reset(p->parser); /* and the deadline stays: these could come for ever */
-    }
-    restart_clock(p);
-}
-
-/* ---- the answer's body, and the tunnel ---- */
-
-static HttpPull
-at_the_end(const Proxy *p, bool complete)
-{
-    if (!p->eof)
-        return HTTP_PULL_WAIT;
-    return complete && !p->broken ? HTTP_PULL_END : HTTP_PULL_FAIL;
-}
-
-static HttpPull
-pull_answer(void *ctx, Buf *out)
-{
-    Proxy *p = ctx;
-    size_t n, used;
-    const guint8 *bytes = buf_peek(&p->in, &n);
-
-    if (n == 0)
-        return at_the_end(p, p->eof && http_parser_finish(p->parser));
-    p->body_to = out;
-    HttpParseResult result = http_parser_feed(p->parser, bytes, MIN(n, buf_room(out)), &used);
-    buf_skip(&p->in, used);
-    arm(p);
-    if (result == HTTP_PARSE_DONE)
-        return HTTP_PULL_END;
-    return result == HTTP_PARSE_BAD ? HTTP_PULL_FAIL : HTTP_PULL_DATA;
-}
-
-static HttpPull
-pull_tunnel(void *ctx, Buf *out)
-{
-    Proxy *p = ctx;
-    size_t n;
-    const guint8 *bytes = buf_peek(&p->in, &n);
-
-    n = MIN(n, buf_room(out));
-    if (n == 0)
-        return at_the_end(p, true);
-    bool ok = buf_put(out, bytes, n);
-    g_assert(ok); /* looked at its room */
-    buf_skip(&p->in, n);
-    arm(p);
-    return HTTP_PULL_DATA;
-}
-
-static void
-on_source_closed(void *ctx)
-{
-    Proxy *p = ctx;
-
-    p->source_open = false;
-    if (p->state == PROXY_ANSWERING)
-        close_upstream(p);
-    finish_if_over(p);
-}
-
-static const HttpSource answer_source = {.pull = pull_answer, .closed = on_source_closed};
-static const HttpSource tunnel_source = {.pull = pull_tunnel, .closed = on_source_closed};
-static const HttpSink body_sink = {.data = on_data, .end = on_body_end};
-static const HttpSink tunnel_sink = {.data = on_data, .end = on_body_end};
+const HttpSink proxy_body_sink = {.data = on_data, .end = on_body_end};
 
 /* ---- from the upstream ---- */
 
@@ -445,7 +264,7 @@ receive(Proxy *p)
         g_assert(ok); /* empty, or we would not read */
         count(p, 0, (size_t)n);
         if (p->state != PROXY_WAITING)
-            restart_clock(p);
+            proxy_restart_clock(p);
         return;
     }
     p->eof = true;
@@ -464,16 +283,16 @@ on_ready(LoopWatch *watch, uint32_t events)
     if ((events & ~(uint32_t)EPOLLOUT) != 0 && !p->eof && buf_len(&p->in) == 0 && p->hold.queue == NULL)
         receive(p);
     if (p->state == PROXY_WAITING)
-        read_head(p);
+        proxy_read_head(p);
     else
         http_request_wake(p->request);
     if (was_full && !p->out_dead && buf_len(&p->out) < HTTP_OUT_HIGH && p->hold.queue == NULL)
         http_request_resume_body(p->request);
     if (p->state == PROXY_TUNNEL && p->out_dead)
         http_request_cut(p->request);
-    arm(p);
+    proxy_arm(p);
     p->held = false;
-    finish_if_over(p);
+    proxy_finish_if_over(p);
 }
 
 /* ---- the start ---- */
@@ -488,7 +307,7 @@ proxy_new(HttpRequest *request, int fd, const HttpProxySpec *spec)
     p->hold.expired = on_hold_over;
     p->loop = spec->loop;
     p->request = http_request_ref(request);
-    p->parser = http_parser_new(HTTP_PARSE_RESPONSE, on_answer_body, p);
+    p->parser = http_parser_new(HTTP_PARSE_RESPONSE, proxy_on_answer_body, p);
     p->head_ms = spec->head_ms > 0 ? spec->head_ms : HTTP_PROXY_HEAD_MS;
     p->stall_ms = spec->stall_ms > 0 ? spec->stall_ms : HTTP_PROXY_STALL_MS;
     p->judge = spec->judge_answer;
@@ -510,21 +329,21 @@ start(Proxy *p, const HttpProxySpec *spec)
                      : proxy_put_request(&p->out, p->request, spec);
 
     if (status != 0) {
-        refuse(p, status, "the request cannot be passed on");
+        proxy_refuse(p, status, "the request cannot be passed on");
         return;
     }
     if (!loop_add(p->loop, &p->watch, EPOLLIN, NULL)) {
-        refuse(p, 503, "no connection can be watched now, try later");
+        proxy_refuse(p, 503, "no connection can be watched now, try later");
         return;
     }
     p->all_sent = !http_request_has_body(p->request);
-    restart_clock(p);
+    proxy_restart_clock(p);
     flush(p);
-    arm(p);
+    proxy_arm(p);
     if (p->all_sent)
         return;
     p->sink_open = true;
-    http_request_read_body(p->request, &body_sink, p, G_MAXUINT64);
+    http_request_read_body(p->request, &proxy_body_sink, p, G_MAXUINT64);
 }
 
 void
@@ -539,5 +358,5 @@ http_proxy(HttpRequest *request, int fd, const HttpProxySpec *spec)
     p->held = true;
     start(p, spec);
     p->held = false;
-    finish_if_over(p);
+    proxy_finish_if_over(p);
 }
