@@ -102,11 +102,16 @@ void box_storage_failed(Box *box, int error);
 /* Takes the fds that came with BOX; `commands` (of before a restart) may be NULL. */
 bool box_attach(Box *box, const KeeperAnswer *answer, const int fds[KEEPER_FDS], GPtrArray *commands,
                 GError **error);
-/* Starts of before it was ready: they follow its row. */
-void box_commands_flush(Box *box);
 /* Its way out is told to who wants to know; once. */
 void box_open_door(Box *box);
 void box_close_door(Box *box);
+
+/* ---- box-run-rows.c ---- */
+
+void box_command_started(Box *box, CommandRow *row);
+void box_command_ended(Box *box, CommandRow *row, const Run *run);
+/* Starts of before it was ready: they follow its row. */
+void box_commands_flush(Box *box);
 /* Ends that could not be written. */
 void box_commands_again(Box *box);
 
