@@ -43,6 +43,28 @@ typedef struct Demo {
 
 /* ---- what it needs ---- */
 
+/* A first start builds one for a minute or two, and nobody's box is there before. */
+static ExitCode
+tell_of_builds(Demo *d)
+{
+    g_autoptr(Json) found = NULL;
+    ExitCode code = remote_call(d->remote, "GET", "/api/v1/templates", NULL, &found);
+    size_t i;
+    const Json *template;
+
+    json_array_foreach(json_object_get(found, "templates"), i, template)
+    {
+        const Json *progress = json_object_get(template, "progress");
+
+        if (json_is_object(progress))
+            out_text(d->out, OUT_PLAIN,
+                     "The template '%s' is being built, this once (%d %%): the first boxes wait for it.\n",
+                     json_string_value(json_object_get(template, "name")),
+                     (int)json_integer_value(json_object_get(progress, "percent")));
+    }
+    return code;
+}
+
 static bool
 is_real(const Json *provider)
 {
@@ -280,6 +302,8 @@ run_demo(Cli *cli)
     d.remote = remote;
     if (code == EXIT_CODE_OK)
         code = find_brain(&d);
+    if (code == EXIT_CODE_OK)
+        code = tell_of_builds(&d);
     if (code == EXIT_CODE_OK)
         code = make_repository(&d);
     if (code == EXIT_CODE_OK)

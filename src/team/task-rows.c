@@ -101,6 +101,7 @@ static char *
 waiting_for(const Json *row, gint64 now_us)
 {
     const char *state = row_text(row, "state"), *asked = row_text(row, "asked");
+    const char *problem = row_text(row, "problem");
     size_t i = state_index(state);
     gint64 ahead = row_int(row, "ahead");
 
@@ -114,7 +115,7 @@ waiting_for(const Json *row, gint64 now_us)
         return ahead == 0 ? g_strdup("a free place")
                           : g_strdup_printf("a free place, with %" G_GINT64_FORMAT " before it", ahead);
     if (row_int(row, "wake_us") > now_us)
-        return g_strdup("the next try");
+        return problem != NULL ? g_strdup_printf("the next try: %s", problem) : g_strdup("the next try");
     return i < G_N_ELEMENTS(states) ? g_strdup(states[i].waiting_for) : NULL;
 }
 

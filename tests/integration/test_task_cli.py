@@ -157,3 +157,11 @@ def test_the_log_in_words(coop):
     assert 'stderr: RangeError: n\\x1b[31m is -1\n' in text and 'stderr: at x.js\n' in text and '\x1b' not in text
     assert 'output: making\n         stderr: no such rule\n         output: [exit code 2]\n' in text and text.count('no such rule') == 1
     assert 'total 3, passed 2, failed 1' in text and 'total 3, passed 3, failed 0' in text
+
+
+def test_the_demo_says_what_it_waits_for(coop):
+    """A first start builds a template, and no box is there before."""
+    templates = [{'name': 'agent', 'state': 'available'}, {'name': 'base', 'state': 'building', 'progress': {'step': 'packages', 'percent': 28}}]
+    with Fake({'/api/v1/providers': answer({'providers': []}), '/api/v1/templates': answer({'templates': templates})}) as fake:
+        done = coop('demo', '--server', fake.url())
+    assert "The template 'base' is being built, this once (28 %)" in done.stdout and 'agent' not in done.stdout.split('The template')[1], done

@@ -254,7 +254,7 @@ test_shapes(void)
     static const struct {
         const char *state, *from, *asked;
         gint64 ahead, wake_us;
-        const char *column, *waits;
+        const char *column, *waits, *problem;
     } cases[] = {
         {"queued", NULL, NULL, 0, 0, "backlog", "a free place"},
         {"queued", NULL, NULL, 2, 0, "backlog", "a free place, with 2 before it"},
@@ -262,6 +262,7 @@ test_shapes(void)
         {"approving", NULL, NULL, 0, 0, "backlog", "a person who approves the plan"},
         {"working", NULL, NULL, 0, 0, "in_progress", NULL},
         {"working", NULL, NULL, 0, 99, "in_progress", "the next try"},
+        {"planning", NULL, NULL, 0, 99, "backlog", "the next try: no model", "no model"},
         {"working", NULL, "Which?", 0, 0, "in_progress", "an answer: Which?"},
         {"reviewing", NULL, NULL, 0, 0, "in_review", NULL},
         {"landing", NULL, NULL, 0, 0, "in_review", "Coop's checks and the merge queue"},
@@ -272,11 +273,11 @@ test_shapes(void)
     };
 
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
-        g_autoptr(Json)
-            row = json_pack("{s:s, s:s?, s:s?, s:I, s:I, s:s, s:s, s:i, s:i}", "state", cases[i].state,
-                            "blocked_from", cases[i].from, "asked", cases[i].asked, "ahead",
-                            (json_int_t)cases[i].ahead, "wake_us", (json_int_t)cases[i].wake_us, "squad_id",
-                            "s", "squad_name", "n", "steps_done", 1, "steps_total", 2);
+        g_autoptr(Json) row = json_pack(
+            "{s:s, s:s?, s:s?, s:s?, s:I, s:I, s:s, s:s, s:i, s:i}", "state", cases[i].state, "problem",
+            cases[i].problem, "blocked_from", cases[i].from, "asked", cases[i].asked, "ahead",
+            (json_int_t)cases[i].ahead, "wake_us", (json_int_t)cases[i].wake_us, "squad_id", "s",
+            "squad_name", "n", "steps_done", 1, "steps_total", 2);
 
         task_shape(row, 50);
         g_test_message("%s %zu", cases[i].state, i);
