@@ -107,6 +107,13 @@ words_pull(const Json *event, const Json *data, const char *text)
 }
 
 static char *
+words_review(const Json *event, const Json *data, const char *text)
+{
+    return g_strdup_printf("%s of #%" G_GINT64_FORMAT ": %s", text, number(data, "number"),
+                           forge_text(data, "state"));
+}
+
+static char *
 words_human(const Json *event, const Json *data, const char *text)
 {
     const char *answer = forge_text(data, "answer");
@@ -194,7 +201,7 @@ static const struct {
     {"commit.pushed", 3, OUT_PLAIN, "code generated", words_commit},
     {"tests.reported", 4, OUT_PLAIN, "tests executed", words_tests},
     {"step.ended", STEP_COMPLETE, OUT_PLAIN, "step", words_step},
-    {"review.submitted", 0, OUT_PLAIN, "review", words_pull},
+    {"review.submitted", 0, OUT_PLAIN, "review", words_review},
     {"checks.ended", 0, OUT_PLAIN, "Coop's own checks have ended", words_plain},
     {"pr.ready", 0, OUT_PLAIN, "pull request ready", words_pull},
     {"pr.merged", 0, OUT_GOOD, "merged", words_pull},

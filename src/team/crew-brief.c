@@ -158,12 +158,40 @@ on_room(Json *value, const GError *error, void *data)
     room_plan_text(a->shift->crew->team->rooms, task_id, on_plan_text, a);
 }
 
+static void
+ask_room(Asking *a)
+{
+    const char *task_id = shift_text(a->shift, "task_id");
+
+    if (task_id == NULL) {
+        json_object_set_new(a->brief, "room", json_null());
+        json_object_set_new(a->brief, "plan_text", json_null());
+        finish(a, NULL);
+        return;
+    }
+    g_autofree char *room = room_id_of(task_id);
+
+    room_context(a->shift->crew->team->rooms, room, on_room, a);
+}
+
+/* Without them it finds its own way to run tests. */
+static void
+on_tests(Json *value, const GError *error, void *data)
+{
+    Asking *a = data;
+
+    if (!goes_on(a))
+        return;
+    if (value != NULL)
+        json_object_set(a->brief, "checks", value);
+    ask_room(a);
+}
+
 void
 crew_brief(Crew *crew, const char *box_id, TeamJsonFunc done, void *data)
 {
     g_autoptr(GError) error = NULL;
     Shift *s = crew_in_box(crew, box_id, &error);
-    const char *task_id = s != NULL ? shift_text(s, "task_id") : NULL;
     Asking *a;
 
     if (s != NULL && s->workdir == NULL)
@@ -177,13 +205,8 @@ crew_brief(Crew *crew, const char *box_id, TeamJsonFunc done, void *data)
     g_assert(a->brief != NULL);
     if (shift_scans(s) != NULL)
         json_object_set(a->brief, "scans", shift_scans(s));
-    if (task_id == NULL) {
-        json_object_set_new(a->brief, "room", json_null());
-        json_object_set_new(a->brief, "plan_text", json_null());
-        finish(a, NULL);
-        return;
-    }
-    g_autofree char *room = room_id_of(task_id);
-
-    room_context(crew->team->rooms, room, on_room, a);
+    if (json_array_size(json_object_get(a->brief, "checks")) == 0 && shift_repo(s) != NULL)
+        shift_repo_tests(s, on_tests, a);
+    else
+        ask_room(a);
 }

@@ -272,6 +272,11 @@ void shift_kept(Shift *s, const char *path, const GError *error); /* one of them
 /* Lets what is there go. */
 void shift_check_stop(Shift *s);
 
+/* ---- crew-tests.c ---- */
+
+/* [{"name", "run"}] of its repository, which it has. */
+void shift_repo_tests(Shift *s, TeamJsonFunc done, void *data);
+
 /* ---- crew-report.c ---- */
 
 /* The execution that lives in this box; NULL with an error: none does. */

@@ -207,7 +207,7 @@ def test_floods_are_bounded(server):
 
 SCRIPT = '''conversations:
   - match: "make it"
-    turns: [{text: "I make it.", tools: [{name: shell, arguments: '{"command": "echo made >made.txt"}'}]}]
+    turns: [{text: "I make it.", tools: [{name: shell, arguments: '{"command": "echo made >made.txt"}'}, {name: test, arguments: "{}"}]}]
   - last: tool
     turn: 2
     turns: [{tools: [{name: done, arguments: '{"outcome": "done", "summary": "It is made."}'}]}]
@@ -226,5 +226,8 @@ def test_our_own_agent(server, brain):
     ended = server.agent_ended(agent)
     assert ended['state'] == 'done' and ended['result']['passed'], (ended, server.output_of(ended))
     assert ended['result']['checks'][0]['output'] == 'made\n' and ended['report']['summary'] == 'It is made.'
-    assert 'shell' in [e['data']['name'] for e in server.events_of(agent, 'tool.used')]
+    used = {e['data']['name']: e['data'] for e in server.events_of(agent, 'tool.used')}
+    assert 'shell' in used
+    # What Coop runs afterwards, though nobody named any checks.
+    assert used['test']['exit_code'] == 0 and 'made\n' in used['test']['output'] and '1 checks, 0 failed' in used['test']['output'], used
     assert ended['turns'] == 2 and ended['first_call_at'] > ended['created_at'], ended

@@ -139,6 +139,7 @@ EVENTS = [
     ('commit.pushed', {'branch': 'task-1--coder-1', 'after': '0123456789abcdef'}),
     ('tests.reported', {'total': 3, 'passed': 2, 'failed': 1, 'stderr': 'RangeError: n\x1b[31m is -1\nat x.js'}),
     ('tests.reported', {'total': 3, 'passed': 3, 'failed': 0}), ('step.ended', {'state': 'done', 'title': 'Factorial'}),
+    ('review.submitted', {'number': 2, 'title': 'Factorial', 'state': 'CHANGES_REQUESTED'}),
     ('box.killed', {}), ('task.completed', {}),
 ]
 
@@ -156,6 +157,7 @@ def test_the_log_in_words(coop):
     assert all(f'[{n}/7]' in text for n in range(1, 8))
     assert 'stderr: RangeError: n\\x1b[31m is -1\n' in text and 'stderr: at x.js\n' in text and '\x1b' not in text
     assert 'output: making\n         stderr: no such rule\n         output: [exit code 2]\n' in text and text.count('no such rule') == 1
+    assert 'review of #2: CHANGES_REQUESTED\n' in text
     assert 'total 3, passed 2, failed 1' in text and 'total 3, passed 3, failed 0' in text
 
 
