@@ -66,22 +66,12 @@ read_form(Json *body, PullForm *form, GError **error)
            err_set(error, ERR_INVALID, "'title' is missing, or a 'summary' to make it of");
 }
 
-/* Where what Coop saw of the branch can be read. */
-static char *
-checks_url(const ApiCall *call, const RepoInfo *repo, const char *branch)
-{
-    g_autofree char *head = g_uri_escape_string(branch, NULL, FALSE);
-
-    return g_strdup_printf("%s/api/v3/repos/%s/%s/commits/%s/check-runs", call->api->address, repo->owner,
-                           repo->name, head);
-}
-
 static char *
 write_body(const ApiCall *call, const PullForm *form, const RepoInfo *repo, const Workspace *w)
 {
     g_autoptr(GPtrArray) plan = g_ptr_array_new();
     const Identity *who = w->identity_id != NULL ? identity_find(call->api->forge, w->identity_id) : NULL;
-    g_autofree char *url = checks_url(call, repo, w->branch);
+    g_autofree char *url = pull_checks_url(call->api->address, repo, w->branch);
     PullBody text = form->text;
     size_t i;
     Json *step;

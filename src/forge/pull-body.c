@@ -94,6 +94,8 @@ append_checks(GString *out, const PullBody *body)
     if (body->checks_url != NULL) {
         append_link(out, "What Coop saw", body->checks_url);
         g_string_append(out, ": ");
+    } else {
+        g_string_append(out, "Coop runs them itself: ");
     }
     g_string_append(out, "base and change alone, in a clean box.  Only what passed there can be merged.\n");
 }
@@ -142,4 +144,13 @@ pull_title_format(const char *summary, bool draft)
     g_autofree char *cut = g_utf8_substring(whole, 0, THREAD_TITLE_MAX - 1);
 
     return g_strconcat(cut, "…", NULL);
+}
+
+char *
+pull_checks_url(const char *address, const RepoInfo *repo, const char *branch)
+{
+    g_autofree char *head = g_uri_escape_string(branch, NULL, FALSE);
+
+    return g_strdup_printf("%s/api/v3/repos/%s/%s/commits/%s/check-runs", address, repo->owner, repo->name,
+                           head);
 }

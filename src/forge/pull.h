@@ -39,6 +39,8 @@ typedef struct PullBody {
     const char *agent, *role;                   /* NULL: none */
 } PullBody;
 char *pull_body_format(const PullBody *body);
+/* Where what Coop saw of the branch can be read. */
+char *pull_checks_url(const char *address, const RepoInfo *repo, const char *branch);
 char *pull_title_format(const char *summary, bool draft); /* one line, cut to THREAD_TITLE_MAX */
 
 typedef struct PullDraft {

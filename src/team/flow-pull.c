@@ -84,10 +84,15 @@ open_one(Pull *p)
     g_auto(GStrv) plan = step_titles(p->t->rows);
     g_autofree char *name = g_strdup_printf("task %" G_GINT64_FORMAT, row_int(task, "number"));
     g_autofree char *task_url = g_strdup_printf("%s/api/v1/tasks/%s", address, p->t->id);
+    RepoInfo repo;
+
+    repo_info(p->repo, &repo);
+    g_autofree char *checks_url = pull_checks_url(address, &repo, row_text(task, "branch"));
     const PullBody text = {.summary = row_text(task, "request"),
                            .task_id = p->t->id,
                            .task_url = task_url,
                            .task_name = name,
+                           .checks_url = checks_url,
                            .plan = (const char *const *)plan};
     g_autofree char *body = pull_body_format(&text);
     g_autofree char *title = pull_title_format(row_text(task, "title"), p->draft);

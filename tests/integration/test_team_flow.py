@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """One request in; tested, reviewed, merged code out: over the real door, boxes and forge, with a scripted
 brain."""
+import re
+
 import pytest
 
 from harness import wait_until
@@ -44,6 +46,11 @@ def test_all_the_way(server):
     assert {a['kind'] for a in report['agents']} == {'work', 'test', 'review'}
     assert all(a['usage']['calls'] > 0 for a in report['agents'])
     assert server.live() == set(), 'its boxes are gone'
+    # The pull request leads to its task, and to what Coop saw of it.
+    body = server.get(f'/api/v3/repos/{repo}/pulls/1')['body']
+    checks = re.search(r'\[What Coop saw\]\(http://[^/]+(/[^)]+)\)', body)
+    assert f'/api/v1/tasks/{task["id"]}' in body and checks, body
+    assert 'parts' in [run['name'] for run in server.get(checks[1])['check_runs']]
 
 
 def test_what_fails_is_fixed(server):

@@ -357,6 +357,9 @@ test_body(void)
     g_assert_nonnull(strstr(text, "1. read \\*all\\*\n2. \\!\\[x\\]\\(http\\:\\/\\/evil\\)\n"));
     g_assert_nonnull(strstr(text, "[What Coop saw](http://127.0.0.1:1/checks)"));
     g_assert_nonnull(strstr(text, "By eliza, developer.\n"));
+    body.checks_url = NULL;
+    g_autofree char *bare = pull_body_format(&body);
+    g_assert_nonnull(strstr(bare, "\n\nCoop runs them itself: base and change alone"));
     g_assert_cmpstr(title, ==, "[WIP] Do  [1mit");
     g_assert_cmpint(g_utf8_strlen(cut, -1), ==, THREAD_TITLE_MAX);
 }
