@@ -44,6 +44,7 @@ struct Crew {
     Loop *loop;
     bool closed;
     bool begun;           /* what went on before was read */
+    bool cleaned;         /* archives without a row are gone: none had been begun */
     gint64 sweep_us;      /* when the timer expires, by the wall; 0: it is not set */
     GHashTable *shifts;   /* execution id -> Shift, one reference each */
     GHashTable *adapters; /* name -> Adapter */

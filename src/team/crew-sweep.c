@@ -82,7 +82,7 @@ remove_kept(Crew *crew, const Json *kept)
     return false;
 }
 
-/* Archives whose row was never written.  Only before any is begun. */
+/* Archives whose row was never written.  Only before any is begun, so not after a restore. */
 static void
 remove_strays(Crew *crew, const Json *kept)
 {
@@ -109,8 +109,9 @@ on_paths(Json *value, const GError *error, void *data)
     Crew *crew = data;
 
     if (!crew->closed && !crew->begun) {
-        if (error == NULL)
+        if (error == NULL && !crew->cleaned)
             remove_strays(crew, value);
+        crew->cleaned = true;
         crew_swept(crew);
     }
     crew_unref(crew);

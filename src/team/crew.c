@@ -405,9 +405,27 @@ crew_swept(Crew *crew)
         crew_list_open(crew, on_open, crew_ref(crew));
 }
 
+/* Their boxes stay, and what runs in them. */
+static void
+let_all_go(Crew *crew)
+{
+    g_autoptr(GPtrArray) all = g_ptr_array_new();
+    GHashTableIter iter;
+    gpointer s;
+
+    g_hash_table_iter_init(&iter, crew->shifts);
+    while (g_hash_table_iter_next(&iter, NULL, &s))
+        g_ptr_array_add(all, s);
+    for (guint i = 0; i < all->len; i++)
+        shift_let_go(all->pdata[i]);
+}
+
+/* Once more when a backup was restored: what was under way may be in no row, or further on than its row. */
 void
 crew_begin(Crew *crew)
 {
+    let_all_go(crew);
+    crew->begun = false;
     crew_follow(crew);
     crew_sweep(crew);
 }
@@ -415,10 +433,6 @@ crew_begin(Crew *crew)
 void
 crew_free(Crew *crew)
 {
-    g_autoptr(GPtrArray) all = g_ptr_array_new();
-    GHashTableIter iter;
-    gpointer s;
-
     if (crew == NULL)
         return;
     crew->closed = true;
@@ -426,11 +440,7 @@ crew_free(Crew *crew)
     crew_wait_end(crew);
     crew_keep_end(crew);
     loop_timer_cancel(crew->loop, &crew->timer);
-    g_hash_table_iter_init(&iter, crew->shifts);
-    while (g_hash_table_iter_next(&iter, NULL, &s))
-        g_ptr_array_add(all, s);
-    for (guint i = 0; i < all->len; i++)
-        shift_let_go(all->pdata[i]);
+    let_all_go(crew);
     crew_unref(crew);
 }
 

@@ -386,12 +386,29 @@ open_tasks(Flow *flow)
     team_run(flow->team, &op, NULL, on_open, flow_ref(flow));
 }
 
+/* What is known of tasks is of other rows, where a backup was restored. */
+static void
+look_anew(Flow *flow)
+{
+    g_autofree gpointer *ids = g_hash_table_get_keys_as_array(flow->tasks, NULL);
+
+    for (guint i = 0; ids[i] != NULL; i++) {
+        FlowTask *t = g_hash_table_lookup(flow->tasks, ids[i]);
+
+        g_hash_table_remove_all(t->started);
+        g_clear_pointer(&t->bound, g_free);
+        t->released = false;
+        flow_wake(flow, t->id);
+    }
+}
+
 void
 flow_start(Flow *flow)
 {
     Team *team = flow->team;
 
     crew_listen(team->crew, on_agent_ended, flow);
+    look_anew(flow);
     /* Once more when a backup was restored. */
     if (team->spec.checks != NULL)
         checks_unlisten(team->spec.checks, on_suite, flow);
