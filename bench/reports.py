@@ -41,7 +41,7 @@ def fill(path, squad):
         db.executemany("INSERT INTO tasks (id, number, squad_id, owner, actor, source, title, request, state, report, created_us, "
                        "ended_us, updated_us) VALUES (?, ?, ?, '', 'coop', 'api', 't', 'r', 'done', '{}', ?, ?, 1)",
                        ((f't{n}', n + 1, squad, now - SPAN_US, now) for n in range(TASKS)))
-        db.executemany("INSERT INTO events VALUES (?, ?, ?, 'coop', ?, ?, NULL, NULL, ?, zeroblob(32))",
+        db.executemany("INSERT INTO events (seq, at_us, kind, actor, task_id, squad_id, data, hash) VALUES (?, ?, ?, 'coop', ?, ?, ?, zeroblob(32))",
                        ((last + 1 + i, now - SPAN_US + SPAN_US // EVENTS * i, hundred[i % 100][0], f't{i // 100 % TASKS}', squad,
                          hundred[i % 100][1]) for i in range(EVENTS)))
 

@@ -32,7 +32,7 @@ static bool
 write_life_event(DbTx *tx, void *data, GError **error)
 {
     g_autofree char *text = g_strdup_printf("{\"version\":\"%s\",\"pid\":%d}", version_number(), getpid());
-    EventSpec event = {.kind = data, .actor = "coop", .data = text};
+    EventSpec event = {.kind = data, .actor = "coop", .data = text, .owner = EVENT_FOR_ALL};
 
     return event_append(tx, &event, NULL, error);
 }

@@ -42,7 +42,7 @@ static bool
 write_event(DbTx *tx, void *data, GError **error)
 {
     const Event1 *e = data;
-    EventSpec event = {.kind = e->kind, .actor = "coop", .data = e->data};
+    EventSpec event = {.kind = e->kind, .actor = "coop", .data = e->data, .owner = EVENT_FOR_ALL};
 
     return event_append(tx, &event, NULL, error);
 }

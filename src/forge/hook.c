@@ -54,16 +54,18 @@ hook_run(Hooks *hooks, HookOwner owner, const RowOp *op, const void *spec, Forge
 bool
 hook_tell(RowJob *job, HookOwner owner, const char *actor, Json *data, GError **error)
 {
+    EventSpec event = {.kind = "hook.changed", .actor = actor}; /* nobody's: hooks are shown to few */
+
     if (owner.kind == HOOK_OF_REPOSITORY)
-        return row_event(job, "hook.changed", actor, NULL, data, error);
+        return row_tell(job, event, data, error);
     g_autoptr(Json) object = data;
 
     json_object_set_new(object, owners[owner.kind].column, json_string(owner.id));
     g_autofree char *text = json_encode(object);
 
     /* Not an event of the squad: its own hooks would tell of their changes. */
-    return event_append(job->tx, &(EventSpec){.kind = "hook.changed", .actor = actor, .data = text}, NULL,
-                        error);
+    event.data = text;
+    return event_append(job->tx, &event, NULL, error);
 }
 
 typedef struct HookPut {

@@ -114,7 +114,8 @@ write_event(DbTx *tx, const PushJob *job, const ForgePush *p, GError **error)
                                      "repository_id", job->repository_id, "ref", p->ref, "name",
                                      name != NULL ? name + 1 : p->ref, "before", p->old, "after", p->new);
     g_autofree char *text = json_encode(data);
-    EventSpec event = {.kind = kind_of(p), .actor = p->actor, .box_id = p->box_id, .data = text};
+    EventSpec event = {
+        .kind = kind_of(p), .actor = p->actor, .box_id = p->box_id, .data = text, .owner = EVENT_FOR_ALL};
 
     return event_append(tx, &event, NULL, error);
 }

@@ -92,7 +92,8 @@ static bool
 write_row(DbTx *tx, void *data, GError **error)
 {
     const RowJob *j = data;
-    EventSpec event = {.kind = j->event_kind, .actor = j->event_actor, .data = j->event_data};
+    EventSpec event = {
+        .kind = j->event_kind, .actor = j->event_actor, .data = j->event_data, .owner = EVENT_FOR_ALL};
 
     return change_row(tx, j, error) && (j->event_kind == NULL || event_append(tx, &event, NULL, error));
 }

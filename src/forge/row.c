@@ -151,7 +151,7 @@ row_next_id(RowJob *job, const char *table, gint64 *ret_id, GError **error)
 }
 
 bool
-row_event(RowJob *job, const char *kind, const char *actor, const char *task_id, Json *data, GError **error)
+row_tell(RowJob *job, EventSpec event, Json *data, GError **error)
 {
     g_autoptr(Json) object = data;
     g_autoptr(DbRows) rows = db_query(job->tx, "SELECT owner, name FROM repositories WHERE id = ?",
@@ -167,9 +167,17 @@ row_event(RowJob *job, const char *kind, const char *actor, const char *task_id,
     json_object_set_new(object, "repository", json_string(name));
     json_object_set_new(object, "repository_id", json_string(job->repository_id));
     g_autofree char *text = json_encode(object);
-    EventSpec event = {.kind = kind, .actor = actor, .task_id = task_id, .data = text};
 
+    event.data = text;
     return event_append(job->tx, &event, NULL, error);
+}
+
+bool
+row_event(RowJob *job, const char *kind, const char *actor, const char *task_id, Json *data, GError **error)
+{
+    EventSpec event = {.kind = kind, .actor = actor, .task_id = task_id, .owner = EVENT_FOR_ALL};
+
+    return row_tell(job, event, data, error);
 }
 
 gint64

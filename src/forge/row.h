@@ -67,6 +67,8 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(RowJob, row_job_clear)
 /* Never given twice, not even after a removal. */
 bool row_next_id(RowJob *job, const char *table, gint64 *ret_id, GError **error);
 /* Takes `data`, an object, to which the repository's name and id are added. */
+bool row_tell(RowJob *job, EventSpec event, Json *data, GError **error);
+/* The same, for all who may read: so is the repository. */
 bool
 row_event(RowJob *job, const char *kind, const char *actor, const char *task_id, Json *data, GError **error);
 

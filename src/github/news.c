@@ -127,8 +127,10 @@ write_event(DbTx *tx, Take *t, GError **error)
         json_object_set_new(data, "number_here", json_integer(number));
     g_autofree char *text = json_encode(data);
 
-    return event_append(tx, &(EventSpec){.kind = t->mapped.kind, .actor = t->mapped.actor, .data = text},
-                        NULL, error);
+    return event_append(
+        tx,
+        &(EventSpec){.kind = t->mapped.kind, .actor = t->mapped.actor, .data = text, .owner = EVENT_FOR_ALL},
+        NULL, error);
 }
 
 static bool

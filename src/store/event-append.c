@@ -131,15 +131,16 @@ check_event(const EventSpec *e, GError **error)
 static bool
 insert(DbTx *tx, const EventRow *r, const guint8 hash[EVENT_HASH_LEN], GError **error)
 {
-    return db_exec(tx, "INSERT INTO events (" EVENT_COLUMNS ", hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                   DB_ARGS(db_int(r->seq), db_int(r->at_us), db_text(r->kind), db_text(r->actor),
-                           db_text(r->task_id), db_text(r->squad_id), db_text(r->box_id),
-                           db_text(r->execution_id), db_text(r->data), db_blob(hash, EVENT_HASH_LEN)),
-                   error);
+    return db_exec(
+        tx, "INSERT INTO events (" EVENT_COLUMNS ", hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        DB_ARGS(db_int(r->seq), db_int(r->at_us), db_text(r->kind), db_text(r->actor), db_text(r->task_id),
+                db_text(r->squad_id), db_text(r->box_id), db_text(r->execution_id), db_text(r->data),
+                db_text(r->owner), db_blob(hash, EVENT_HASH_LEN)),
+        error);
 }
 
 typedef struct Labels {
-    char *task, *squad, *execution;
+    char *task, *squad, *execution, *owner;
 } Labels;
 
 static void
@@ -148,6 +149,7 @@ labels_clear(Labels *labels)
     g_free(labels->task);
     g_free(labels->squad);
     g_free(labels->execution);
+    g_free(labels->owner);
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Labels, labels_clear)
 
@@ -175,19 +177,31 @@ find_execution(DbTx *tx, const EventSpec *e, Labels *labels, GError **error)
     return true;
 }
 
+/* The box before all others: whoever makes one may name any agent or task in it. */
 static bool
-find_squad(DbTx *tx, Labels *labels, GError **error)
+find_squad_and_owner(DbTx *tx, const EventSpec *e, Labels *labels, GError **error)
 {
+    const DbValue box = db_text(e->box_id), execution = db_text(labels->execution),
+                  task = db_text(labels->task), squad = db_text(e->squad_id);
     g_autoptr(DbRows) rows = NULL;
     bool row;
 
-    if (labels->task == NULL || labels->squad != NULL)
+    if (labels->task == NULL &&
+        (e->owner != NULL || (e->box_id == NULL && labels->execution == NULL && e->squad_id == NULL))) {
+        labels->owner = g_strdup(e->owner != NULL ? e->owner : "");
         return true;
-    rows = db_query(tx, "SELECT squad_id FROM tasks WHERE id = ?", DB_ARGS(db_text(labels->task)), error);
+    }
+    rows = db_query(
+        tx,
+        "SELECT COALESCE(?, (SELECT squad_id FROM tasks WHERE id = ?)), COALESCE(?, (SELECT owner "
+        "FROM sandboxes WHERE e2b_id = ?), (SELECT owner FROM task_executions WHERE id = ?), "
+        "(SELECT owner FROM tasks WHERE id = ?), (SELECT user_id FROM squads WHERE id = ?), '')",
+        DB_ARGS(squad, task, db_text(e->owner), box, execution, task, squad), error);
     if (rows == NULL || !db_rows_next(rows, &row, error))
         return false;
-    if (row)
+    if (labels->squad == NULL)
         labels->squad = g_strdup(db_rows_text(rows, 0));
+    labels->owner = g_strdup(db_rows_text(rows, 1));
     return true;
 }
 
@@ -196,8 +210,8 @@ find_squad(DbTx *tx, Labels *labels, GError **error)
 static bool
 find_labels(DbTx *tx, const EventSpec *e, Labels *ret, GError **error)
 {
-    *ret = (Labels){g_strdup(e->task_id), g_strdup(e->squad_id), g_strdup(e->execution_id)};
-    return find_execution(tx, e, ret, error) && find_squad(tx, ret, error);
+    *ret = (Labels){g_strdup(e->task_id), g_strdup(e->squad_id), g_strdup(e->execution_id), NULL};
+    return find_execution(tx, e, ret, error) && find_squad_and_owner(tx, e, ret, error);
 }
 
 bool
@@ -224,6 +238,7 @@ event_append(DbTx *tx, const EventSpec *event, gint64 *ret_seq, GError **error)
         .box_id = event->box_id,
         .execution_id = labels.execution,
         .data = data,
+        .owner = labels.owner,
     };
     event_row_hash(&row, w->hash, hash);
     if (!insert(tx, &row, hash, error))

@@ -40,11 +40,11 @@ FilterCopy *
 filter_copy_new(const EventFilter *f)
 {
     if (f == NULL || (f->task_id == NULL && f->squad_id == NULL && f->box_id == NULL &&
-                      f->execution_id == NULL && f->kinds == NULL))
+                      f->execution_id == NULL && f->kinds == NULL && f->owner == NULL))
         return NULL;
     size_t n = count_kinds(f);
     size_t texts = text_size(f->task_id) + text_size(f->squad_id) + text_size(f->box_id) +
-                   text_size(f->execution_id);
+                   text_size(f->execution_id) + text_size(f->owner);
     for (size_t i = 0; i < n; i++)
         texts += text_size(f->kinds[i]);
 
@@ -59,6 +59,7 @@ filter_copy_new(const EventFilter *f)
         .box_id = put_text(&at, f->box_id),
         .execution_id = put_text(&at, f->execution_id),
         .kinds = f->kinds != NULL ? copy->block : NULL,
+        .owner = put_text(&at, f->owner),
     };
     g_atomic_ref_count_init(&copy->refs);
     return copy;
@@ -114,6 +115,14 @@ id_passes(const char *wanted, const char *id)
     return wanted == NULL || (id != NULL && strcmp(wanted, id) == 0);
 }
 
+/* "" is nobody, also when it asks. */
+static bool
+owner_passes(const char *wanted, const char *owner)
+{
+    return wanted == NULL || (owner != NULL && owner[0] != '\0' &&
+                              (strcmp(wanted, owner) == 0 || strcmp(owner, EVENT_FOR_ALL) == 0));
+}
+
 bool
 filter_row_passes(const FilterCopy *copy, const EventRow *row)
 {
@@ -122,7 +131,7 @@ filter_row_passes(const FilterCopy *copy, const EventRow *row)
     const EventFilter *f = &copy->filter;
     return id_passes(f->task_id, row->task_id) && id_passes(f->squad_id, row->squad_id) &&
            id_passes(f->box_id, row->box_id) && id_passes(f->execution_id, row->execution_id) &&
-           kind_passes(copy, row->kind);
+           owner_passes(f->owner, row->owner) && kind_passes(copy, row->kind);
 }
 
 bool
@@ -132,7 +141,8 @@ filter_event_passes(const FilterCopy *copy, const Event *e)
                           .task_id = e->task_id,
                           .squad_id = e->squad_id,
                           .box_id = e->box_id,
-                          .execution_id = e->execution_id};
+                          .execution_id = e->execution_id,
+                          .owner = e->owner};
 
     return filter_row_passes(copy, &row);
 }

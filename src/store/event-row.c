@@ -57,6 +57,7 @@ event_row_read(DbRows *rows, EventRow *ret_row)
         .box_id = db_rows_text(rows, 6),
         .execution_id = db_rows_text(rows, 7),
         .data = db_rows_text(rows, 8),
+        .owner = db_rows_text(rows, 9),
     };
 }
 
@@ -92,6 +93,8 @@ event_row_hash(const EventRow *row, const guint8 previous[EVENT_HASH_LEN], guint
     hash_number(&state, (guint64)row->at_us);
     for (size_t i = 0; i < G_N_ELEMENTS(fields); i++)
         hash_text(&state, fields[i]);
+    if (row->owner != NULL && row->owner[0] != '\0')
+        hash_text(&state, row->owner);
     crypto_generichash_final(&state, ret_hash, EVENT_HASH_LEN);
 }
 
@@ -157,8 +160,8 @@ put_text(char **at, const char *text, size_t len)
 Event *
 event_new(const EventRow *row)
 {
-    const char *const from[] = {row->kind,     row->actor,  row->task_id,
-                                row->squad_id, row->box_id, row->execution_id};
+    const char *const from[] = {row->kind,   row->actor,        row->task_id, row->squad_id,
+                                row->box_id, row->execution_id, row->owner};
     const char *to[G_N_ELEMENTS(from)] = {NULL};
     g_autoptr(GString) json = g_string_sized_new(256);
 
@@ -182,6 +185,7 @@ event_new(const EventRow *row)
         .squad_id = to[3],
         .box_id = to[4],
         .execution_id = to[5],
+        .owner = to[6],
         .json = put_text(&at, json->str, json->len),
         .json_len = json->len,
     };

@@ -10,18 +10,19 @@ typedef struct EventRow {
     gint64 seq, at_us;
     const char *kind, *actor;
     const char *task_id, *squad_id, *box_id, *execution_id;
-    const char *data;
+    const char *data, *owner;
 } EventRow;
 
 /* The columns event_row_read() expects first in a SELECT. */
-#define EVENT_COLUMNS "seq, at_us, kind, actor, task_id, squad_id, box_id, execution_id, data"
-enum { EVENT_COLUMN_COUNT = 9 };
+#define EVENT_COLUMNS "seq, at_us, kind, actor, task_id, squad_id, box_id, execution_id, data, owner"
+enum { EVENT_COLUMN_COUNT = 10 };
 
 /* Borrowed from `rows` until its next call. */
 void event_row_read(DbRows *rows, EventRow *ret_row);
 
 /* BLAKE2b over the previous row's hash and this row's content; every field with its length,
- * so that no byte can change its field unseen. */
+ * so that no byte can change its field unseen.  An owner is part of it where there is one: rows that are
+ * older than owners keep their hash. */
 void
 event_row_hash(const EventRow *row, const guint8 previous[EVENT_HASH_LEN], guint8 ret_hash[EVENT_HASH_LEN]);
 

@@ -26,7 +26,20 @@ event_scan_clear(EventScan *scan)
 }
 
 #define SELECT "SELECT " EVENT_COLUMNS " FROM events WHERE "
-#define RANGE "seq > ? AND seq <= ? ORDER BY seq LIMIT ?"
+#define BETWEEN "seq > ? AND seq <= ? "
+#define RANGE BETWEEN "ORDER BY seq LIMIT ?"
+
+/* Two walks through one index, merged: one owner's, and what is for all.  The index leaves out what is
+ * nobody's, and is found by the same words. */
+static DbRows *
+open_owner(DbTx *tx, const char *owner, const DbValue range[3], GError **error)
+{
+#define OWNED SELECT "owner = ? AND owner <> '' AND " BETWEEN
+    return db_query(
+        tx, OWNED "UNION ALL " OWNED "ORDER BY seq LIMIT ?",
+        DB_ARGS(db_text(owner), range[0], range[1], db_text(EVENT_FOR_ALL), range[0], range[1], range[2]),
+        error);
+}
 
 /* The index of the narrowest id does most of the work; the filter itself decides. */
 static DbRows *
@@ -48,6 +61,8 @@ open_rows(DbTx *tx, const EventScan *scan, GError **error)
             return db_query(tx, ways[i].sql, DB_ARGS(db_text(ways[i].id), range[0], range[1], range[2]),
                             error);
     }
+    if (f != NULL && f->owner != NULL)
+        return open_owner(tx, f->owner, range, error);
     return db_query(tx, SELECT RANGE, range, G_N_ELEMENTS(range), error);
 }
 

@@ -21,13 +21,19 @@ typedef struct EventSpec {
     const char *actor; /* who did it: "coop", "key:<id>", "agent:<id>", "local" */
     const char *task_id, *squad_id, *box_id, *execution_id; /* NULL: does not apply */
     const char *data;                                       /* a JSON object as text; NULL: {} */
+    const char *owner; /* NULL: whose it is follows from what it is about; else EVENT_FOR_ALL */
 } EventSpec;
+
+/* The owner of what all who may read events are shown.  Others are a key's id, or "": nobody's but the
+ * machine's, for admins alone. */
+#define EVENT_FOR_ALL "*"
 
 /* Longer data is ERR_LIMIT: an event fits into one pull of a stream. */
 enum { EVENT_DATA_MAX = 32 * 1024 };
 
 /* Inside a write job.  The time is the server's; `ret_seq` may be NULL.  Where they are not said, the
- * execution and the task are those of the agent in the box, and the squad is the task's. */
+ * execution and the task are those of the agent in the box, and the squad is the task's.  Its owner is that
+ * of the box; where there is none, of the execution, of the task, of the squad. */
 bool event_append(DbTx *tx, const EventSpec *event, gint64 *ret_seq, GError **error);
 
 bool event_kind_is_known(const char *kind);
@@ -42,6 +48,7 @@ typedef struct Event {
     gint64 at_us;
     const char *kind, *actor;
     const char *task_id, *squad_id, *box_id, *execution_id; /* NULL: none */
+    const char *owner;
     const char *json; /* the whole event as the API shows it: seq, at, kind, actor, …, data */
     size_t json_len;
 } Event;
@@ -65,6 +72,7 @@ gint64 event_log_first_seq(const EventLog *log); /* oldest that retention has le
 typedef struct EventFilter {
     const char *task_id, *squad_id, *box_id, *execution_id; /* NULL: any */
     const char *const *kinds;                               /* exact names or "box.*"; NULL: any */
+    const char *owner; /* only what this key may read; NULL: everything */
 } EventFilter;
 
 typedef enum EventStep {
