@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/event-stream.h"
 
+#include "api/call-box.h"
 #include "api/state.h"
 #include "api/stream-lines.h"
 #include "base/clock.h"
@@ -197,9 +198,11 @@ void
 event_stream_follow(ApiCall *call, const EventStreamSpec *spec)
 {
     static const HttpSource source = {.pull = pull_events, .closed = close_follower};
+    EventFilter filter = *spec->filter;
     Follower *f = g_new0(Follower, 1);
     g_autoptr(GError) error = NULL;
 
+    filter.owner = caller_owner(&call->caller);
     f->beat.expired = on_beat;
     f->call = call;
     f->name_of = spec->name_of;
@@ -212,7 +215,7 @@ event_stream_follow(ApiCall *call, const EventStreamSpec *spec)
     f->counts = &call->api->stream_counts[spec->kind];
     f->counts->opened++;
     f->counts->open++;
-    f->cursor = event_cursor_new(call->api->events, spec->filter, spec->after, on_wake, f);
+    f->cursor = event_cursor_new(call->api->events, &filter, spec->after, on_wake, f);
     f->beat_due = true; /* at once, so that a client knows it is connected */
     loop_timer_set(call->api->loop, &f->beat, BEAT_MS);
     http_response_header(call->request, "Cache-Control", "no-store");

@@ -15,7 +15,7 @@ typedef struct StreamCounts {
 
 typedef struct EventStreamSpec {
     StreamKind kind;
-    const EventFilter *filter;
+    const EventFilter *filter;                /* its owner is the caller */
     gint64 after;                             /* < 0: from now on */
     const char *(*name_of)(const char *kind); /* NULL: the kind itself */
     /* Lines of the commands in a box too (stream-lines.h): */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "api/call-box.h"
 #include "api/event-stream.h"
 #include "api/routes.h"
 #include "api/state.h"
@@ -30,7 +31,7 @@ wanted_clear(Wanted *w)
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Wanted, wanted_clear)
 
 static EventFilter
-wanted_filter(const Wanted *w)
+wanted_filter(const Wanted *w, const ApiCall *call)
 {
     return (EventFilter){
         .task_id = w->task,
@@ -38,6 +39,7 @@ wanted_filter(const Wanted *w)
         .box_id = w->box,
         .execution_id = w->execution,
         .kinds = (const char *const *)w->kinds,
+        .owner = caller_owner(&call->caller),
     };
 }
 
@@ -149,7 +151,7 @@ answer_events(ApiCall *call, const char *const *kinds)
     }
     if (w.kinds == NULL && kinds != NULL)
         w.kinds = g_strdupv((char **)(guintptr)kinds);
-    EventFilter filter = wanted_filter(&w);
+    EventFilter filter = wanted_filter(&w, call);
 
     if (stream) {
         event_stream_follow(call,

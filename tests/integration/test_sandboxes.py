@@ -60,6 +60,32 @@ def test_every_face_lists_what_one_creates(boxes):
 
 # ---- whose ----
 
+def test_events_are_of_who_made_the_box(boxes):
+    """Whatever task or agent it says it is of."""
+    keys = {name: boxes.make_key('read,box', name=name)['key'] for name in ('mine', 'yours')}
+    claims = {'task_id': 'one-task', 'agent_id': 'one-agent'}
+    ids_of = {name: boxes.create(key=key, **claims)['e2b_id'] for name, key in keys.items()}
+    with Stream(boxes, key=keys['mine']) as mine, Stream(boxes, key=keys['yours']) as yours:
+        assert mine.next()['event'] == yours.next()['event'] == 'beat'
+        for name in ('yours', 'mine', 'yours'):
+            n = boxes.start_command(ids_of[name], f'echo {name}', key=keys[name])['id']
+            boxes.ended(ids_of[name], n)
+        for stream, name, times in ((mine, 'mine', 1), (yours, 'yours', 2)):
+            for _ in range(times):
+                items = stream.until(lambda item: item['event'] == 'command.ended')
+                assert {(item['data']['box_id'], item['data']['task_id']) for item in items} == {(ids_of[name], 'one-task')}
+                assert all(f'echo {name}' == item['data']['data']['command'] for item in items)
+    for query in ('', '&task=one-task', '&kind=box.*,command.*'):
+        for name, key in keys.items():
+            page = boxes.get(f'/api/v1/events?limit=500{query}', key=key)['events']
+            assert {event['box_id'] for event in page if event['kind'].split('.')[0] in ('box', 'command')} == {ids_of[name]}
+    assert {event['box_id'] for event in boxes.events(task='one-task')} == set(ids_of.values())
+    other = ids_of['yours']
+    assert boxes.get(f'/api/v1/events?box={other}', key=keys['mine'])['events'] == []
+    for name, key in keys.items():
+        assert boxes.ask('DELETE', f'{API}/{ids_of[name]}', key=key).status == 204
+
+
 def test_what_others_own_does_not_exist(boxes):
     mine, yours = (boxes.make_key('read,box', name=n)['key'] for n in ('mine', 'yours'))
     box = boxes.create(key=mine)
