@@ -231,8 +231,8 @@ take(Hooks *hooks, Event *event)
     g_autoptr(Json) whole = json_decode(event->json, event->json_len, NULL);
     Json *data = json_object_get(whole, "data");
     Repo *repo = repo_of(hooks, event, data);
-    HookAbout about = {event->kind,     event->actor, data,     event->task_id,
-                       event->squad_id, for_squad,    for_task, hooks->spec.look};
+    HookAbout about = {event->kind, event->actor, event->owner,    data, event->task_id, event->squad_id,
+                       for_squad,   for_task,     hooks->spec.look};
 
     if (repo == NULL && !for_squad && !for_task)
         return false;

@@ -92,12 +92,16 @@ wants(const char *events, const char *name)
     return false;
 }
 
-/* Most events are nobody's business: a squad's hooks name some kinds, and most tasks answer to nobody. */
+/* Most events are nobody's business: a squad's hooks name some kinds, and most tasks answer to nobody.  Nor
+ * do they tell more than the squad's owner may read: anybody's box may say that it works for its tasks. */
 static bool
 squad_wants(RowJob *job, const HookAbout *spec, bool *ret_wants, GError **error)
 {
-    g_autoptr(DbRows) rows = db_query(job->tx, "SELECT events FROM hooks WHERE squad_id = ? AND active = 1",
-                                      DB_ARGS(db_text(spec->squad_id)), error);
+    g_autoptr(DbRows)
+        rows = db_query(job->tx,
+                        "SELECT h.events FROM hooks h JOIN squads s ON s.id = h.squad_id WHERE s.id = ? AND "
+                        "h.active = 1 AND (s.user_id = '' OR ? IN (s.user_id, '" EVENT_FOR_ALL "'))",
+                        DB_ARGS(db_text(spec->squad_id), db_text(spec->event_owner)), error);
     bool more = rows != NULL;
 
     *ret_wants = false;
@@ -141,9 +145,13 @@ run_about(RowJob *job, const void *data, Json **ret_value, GError **error)
     return true;
 }
 
-static const RowMember about_members[] = {ROW_AT_TEXT(HookAbout, kind),     ROW_AT_TEXT(HookAbout, actor),
-                                          ROW_AT_JSON(HookAbout, data),     ROW_AT_TEXT(HookAbout, task_id),
-                                          ROW_AT_TEXT(HookAbout, squad_id), ROW_AT_END};
+static const RowMember about_members[] = {ROW_AT_TEXT(HookAbout, kind),
+                                          ROW_AT_TEXT(HookAbout, actor),
+                                          ROW_AT_TEXT(HookAbout, event_owner),
+                                          ROW_AT_JSON(HookAbout, data),
+                                          ROW_AT_TEXT(HookAbout, task_id),
+                                          ROW_AT_TEXT(HookAbout, squad_id),
+                                          ROW_AT_END};
 const RowOp hook_about_op = {ROW_READS, sizeof(HookAbout), about_members, run_about};
 
 /* ---- writing ---- */

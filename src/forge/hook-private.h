@@ -89,6 +89,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HookPush, hook_push_free)
  * {team} for squads and tasks; `for_squad`, `for_task`: a hook there wants it. */
 typedef struct HookAbout {
     const char *kind, *actor;
+    const char *event_owner;
     Json *data;
     const char *task_id, *squad_id;
     bool for_squad, for_task;

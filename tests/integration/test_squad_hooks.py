@@ -6,6 +6,7 @@ import sqlite3
 
 import pytest
 
+import eventlog
 from harness import check_error, wait_until
 from hookserver import HookServer, due_now
 
@@ -101,6 +102,32 @@ def test_who_may(squad):
     check_error(server, server.ask('GET', f'{SQUADS}/{mine["id"]}/hooks/{made.json["id"]}', key=two), 404)
     # Another squad's hook is none of this one's.
     check_error(server, server.ask('DELETE', f'{SQUADS}/mine/hooks/{hook["id"]}', key=one), 404)
+
+
+def test_only_what_its_key_may_see(squad):
+    """Whoever makes a box may name any task in it, and an admin any squad: it is still another's box."""
+    server = squad.server
+    ann = server.make_key('read,box', 'ann')
+    anns = server.post(SQUADS, {'name': 'anns'}, key=ann['key'])
+    hook = server.post(f'{SQUADS}/anns/hooks', {'url': squad.heard.url('/anns'), 'events': ['*']}, key=ann['key'])
+    machines = server.post(f'{SQUADS}/default/hooks', {'url': squad.heard.url('/all'), 'events': ['*']})
+    assert server.stop() == 0
+    owners = ('', ann['id'], 'somebody', '*', ann['id'])
+    eventlog.append(server.home, [{'kind': 'tool.used', 'squad_id': one, 'owner': owner, 'data': json.dumps({'n': n})}
+                                  for one in (anns['id'], machines['squad_id']) for n, owner in enumerate(owners)])
+    server.start()
+    for at, wanted in ((f'{SQUADS}/{anns["id"]}/hooks/{hook["id"]}', {1, 3, 4}),
+                       (f'{SQUADS}/default/hooks/{machines["id"]}', set(range(len(owners))))):
+        told = wait_until(lambda: has_told(server, at, len(owners) - 1), 'the last is told')
+        assert told == wanted
+
+
+def has_told(server, hook, last):
+    """What its deliveries say, once the last is among them; events become deliveries in their order."""
+    all_of = [server.get(f'{hook}/deliveries/{one["id"]}') for one in server.get(f'{hook}/deliveries')['deliveries']]
+    said = {one['body']['data'].get('n') if isinstance(one['body'], dict) else json.loads(one['body'])['data'].get('n')
+            for one in all_of if one['event'] == 'tool.used'}
+    return said if last in said else None
 
 
 def test_twenty(squad):
