@@ -119,7 +119,26 @@ keep_newest(GQueue *kept, const Json *events, gint64 limit)
     }
 }
 
-/* Pages are counted from the oldest, so with a filter all have to be looked through. */
+static ExitCode
+read_newest(Cli *cli, Remote *remote, const Asked *asked, gint64 after, gint64 limit, GQueue *kept)
+{
+    bool more = true;
+
+    while (more) {
+        g_autoptr(Json) page = NULL;
+        ExitCode code = fetch_page(cli, remote, asked, after, EVENT_PAGE_MAX, &page);
+
+        if (code != EXIT_CODE_OK)
+            return code;
+        keep_newest(kept, json_object_get(page, "events"), limit);
+        more = json_is_true(json_object_get(page, "more")) && number_of(page, "next_after") > after;
+        after = number_of(page, "next_after");
+    }
+    return EXIT_CODE_OK;
+}
+
+/* Pages are counted from the oldest, so all have to be looked through: with a filter, and with a key that is
+ * not shown everything, which shows in what is missing at the end. */
 static ExitCode
 show_newest(Cli *cli, Remote *remote, const Asked *asked)
 {
@@ -127,19 +146,15 @@ show_newest(Cli *cli, Remote *remote, const Asked *asked)
     g_autoptr(Json) first = NULL;
     GQueue kept = G_QUEUE_INIT;
     ExitCode code = fetch_page(cli, remote, asked, 0, 1, &first);
-    bool more = code == EXIT_CODE_OK;
 
-    if (more && !asked->filtered && !asked->part)
+    if (code != EXIT_CODE_OK)
+        return code;
+    if (!asked->filtered && !asked->part)
         after = MAX(number_of(first, "seq") - limit, 0);
-    while (more) {
-        g_autoptr(Json) page = NULL;
-
-        code = fetch_page(cli, remote, asked, after, EVENT_PAGE_MAX, &page);
-        if (code != EXIT_CODE_OK)
-            break;
-        keep_newest(&kept, json_object_get(page, "events"), limit);
-        more = json_is_true(json_object_get(page, "more")) && number_of(page, "next_after") > after;
-        after = number_of(page, "next_after");
+    code = read_newest(cli, remote, asked, after, limit, &kept);
+    if (code == EXIT_CODE_OK && after > 0 && (gint64)kept.length < limit) {
+        g_queue_clear_full(&kept, (GDestroyNotify)json_decref);
+        code = read_newest(cli, remote, asked, 0, limit, &kept);
     }
     for (GList *l = kept.head; l != NULL && code == EXIT_CODE_OK; l = l->next)
         follow_show_event(cli_out(cli), l->data);
