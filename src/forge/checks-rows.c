@@ -26,6 +26,8 @@ static const RowColumn columns[] = {
     {"created_us", ROW_INT, "s.created_us"},
     {"began_us", ROW_INT, "s.began_us"},
     {"ended_us", ROW_INT, "s.ended_us"},
+    {"task_id", ROW_TEXT,
+     "(SELECT t.task_id FROM threads t WHERE t.repository_id = s.repository_id AND t.number = s.number)"},
 };
 const RowTable suite_table = {"suite of checks", "check_suites s", columns, G_N_ELEMENTS(columns)};
 
@@ -137,7 +139,8 @@ run_planned(RowJob *job, const void *data, Json **ret_value, GError **error)
     if (!db_exec(job->tx, "UPDATE check_suites SET tree_oid = ?, source = ? WHERE id = ?",
                  DB_ARGS(db_text(p->tree_oid), db_text(p->source), db_text(p->id)), error) ||
         !put_runs(job, p, ids, error) ||
-        !row_event(job, "checks.started", row_text(suite, "actor"), NULL, event_data(suite), error))
+        !row_event(job, "checks.started", row_text(suite, "actor"), row_text(suite, "task_id"),
+                   event_data(suite), error))
         return false;
     *ret_value = json_pack("{s:O}", "ids", ids);
     return true;
@@ -250,7 +253,7 @@ suite_put_end(RowJob *job, const SuiteEnd *end, const Json *suite, const char *a
     /* One that nobody was told the beginning of ends in silence. */
     if (row_int(suite, "began_us") == 0)
         json_decref(data);
-    else if (!row_event(job, "checks.ended", actor, NULL, data, error))
+    else if (!row_event(job, "checks.ended", actor, row_text(suite, "task_id"), data, error))
         return false;
     return db_exec(job->tx,
                    "UPDATE checks SET status = 'completed', conclusion = 'cancelled', completed_us = ?, "

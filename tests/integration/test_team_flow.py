@@ -39,6 +39,7 @@ def test_all_the_way(server):
                                       'pr.ready', 'pr.merged', 'task.completed')] == [
         'task.created', 'task.planned', 'pr.opened', 'step.started', 'step.ended', 'pr.ready', 'pr.merged',
         'task.completed']
+    assert {e['data']['state'] for e in server.events_of(task, 'checks.ended')} == {'passed'}, 'who follows the task sees them'
     report = ended['report']
     assert report['tests']['failed'] == 0
     # The template of this test has no scanners, and what was not scanned is not said to be fit.
