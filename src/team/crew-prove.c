@@ -41,7 +41,7 @@ shift_proved(Shift *s)
 
     json_object_set_new(s->result, "passed", passed);
     FAILPOINT("crew-proved");
-    if (shift_text(s, "repository_id") == NULL)
+    if (shift_text(s, "repository_id") == NULL && !shift_only_checks(s))
         shift_keep_files(s);
     else
         shift_end(s, NULL, NULL);

@@ -99,8 +99,8 @@ branch_of(const Json *task, const char *archetype, const Json *step, GError **er
     return workspace_branch_name(&name, error);
 }
 
-static char *
-lease_of(const Json *task, const Json *step)
+char *
+flow_lease(const Json *task, const Json *step)
 {
     gint64 number = row_int(task, "number");
 
@@ -141,7 +141,7 @@ begin(RowJob *job, const Json *rows, const Json *step, const char *usual, GError
     const Json *task = json_object_get(rows, "task");
     const char *archetype = archetype_of(rows, step, usual);
     bool has_repo = row_text(task, "repository_id") != NULL;
-    g_autofree char *lease = lease_of(task, step), *branch = NULL, *start = NULL;
+    g_autofree char *lease = flow_lease(task, step), *branch = NULL, *start = NULL;
 
     if (has_repo) {
         branch = row_text(step, "branch") != NULL ? g_strdup(row_text(step, "branch"))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Steps that passed each by itself need not pass together.  Who goes on to be reviewed and merged is looked
  * at as a whole there; for a task that ends before, Coop runs all checks on the joined tree, in a clean box
- * of their own.  It is an execution without a program (crew-work.c), so a restart finds it as it finds
- * others. */
+ * of their own; without a repository in the one box that has what all of them wrote.  It is an execution
+ * without a program (crew-work.c), so a restart finds it as it finds others. */
 #include "base/failpoint.h"
 #include "team/flow-private.h"
 
@@ -34,13 +34,17 @@ static bool
 insert_check(RowJob *job, const Json *rows, GError **error)
 {
     const Json *task = json_object_get(rows, "task");
-    g_autofree char *tip = flow_tip(job, task, row_text(task, "branch"), error);
+    bool has_repo = row_text(task, "repository_id") != NULL;
+    g_autofree char *tip = has_repo ? flow_tip(job, task, row_text(task, "branch"), error) : NULL;
     g_autofree char *lease = NULL, *branch = NULL;
     g_autoptr(Json) checker = checker_of(rows);
 
-    if (tip == NULL)
+    if (has_repo && tip == NULL)
         return false;
-    flow_look_names(rows, "checker", &lease, &branch);
+    if (has_repo)
+        flow_look_names(rows, "checker", &lease, &branch);
+    else
+        lease = flow_lease(task, NULL);
     const FlowAgent agent = {.rows = rows,
                              .kind = "check",
                              .archetype = "checker",

@@ -183,9 +183,12 @@ decide_waiting(const FlowView *v, const Json *task, const Json *steps)
 
 /* Nobody else would look at the steps together. */
 static bool
-ends_unseen(const Json *task, const Json *steps)
+ends_unseen(const Json *rows, const Json *task, const Json *steps)
 {
-    return row_text(task, "repository_id") != NULL && json_array_size(steps) > 1 &&
+    g_autoptr(Json) checks = row_text(task, "repository_id") == NULL ? flow_all_checks(rows) : NULL;
+
+    /* Only a repository has checks that no plan names. */
+    return (checks == NULL || json_array_size(checks) > 0) && json_array_size(steps) > 1 &&
            wanted_rung(task) < rung_of("reviewed", 0);
 }
 
@@ -211,7 +214,7 @@ decide_worked(const FlowView *v, const Json *task, const Json *steps)
 {
     const Json *check = last_check(v->rows);
 
-    if (!ends_unseen(task, steps))
+    if (!ends_unseen(v->rows, task, steps))
         return (FlowChoice){.what = FLOW_WORKED};
     if (check == NULL)
         return (FlowChoice){.what = FLOW_CHECK};

@@ -221,6 +221,8 @@ typedef struct FlowAgent {
     gint64 try;
     Json *brief; /* taken */
 } FlowAgent;
+/* The box of a step; without a repository all have the same. */
+char *flow_lease(const Json *task, const Json *step);
 /* Of somebody who looks at the whole: a box and a branch that no step has, whatever a plan calls it. */
 void flow_look_names(const Json *rows, const char *archetype, char **ret_lease, char **ret_branch);
 /* Inserts the row; ERR_NOT_FOUND: the squad has nobody for it. */

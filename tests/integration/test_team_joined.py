@@ -59,6 +59,24 @@ def test_what_a_feature_needs_is_looked_at_too(server):
     assert server.file(repo, 'parts/one', ended['branch']) == 'good' == server.file(repo, 'parts/two', ended['branch'])
 
 
+def test_without_a_repository(server):
+    """The second step takes away what the first one brought; the files of all are looked at before it is done."""
+    body = {**plan(step('one', feature='first'), step('two', feature='second', depends=['one'])), 'features': [
+        {'name': 'first', 'title': 'First', 'acceptance': [{'name': 'one is there', 'run': 'test -e one'}]},
+        {'name': 'second', 'title': 'Second', 'acceptance': [{'name': 'two is there', 'run': 'test -e two'}]}]}
+    server.script(says('coder*', [tool('shell', command='echo good >one')], [say_done()], asked='Fix what was found'),
+                  says('coder*', [tool('shell', command='cat one >two; rm one')], [say_done()], asked='# Goal\\s+Write two'),
+                  writes('one', 'good\n', asked='# Goal\\s+Write one'))
+    task = server.new_task('Write it down', plan=body)
+    assert server.task_done(task)['rung'] == 'tested'
+    assert kinds(server, task) == ['work', 'work', 'check', 'fix', 'check']
+    checks = [a for a in server.agents(task) if a['kind'] == 'check']
+    assert sorted(a['result']['passed'] for a in checks) == [False, True]
+    kept = server.get(f'/api/v1/kept?task={task["id"]}')['kept']
+    assert len(kept) == 3 and kept[0]['execution_id'] == next(a['id'] for a in server.agents(task) if a['kind'] == 'fix')
+    assert server.live() == set()
+
+
 def test_it_is_not_said_to_be_tested(server):
     """Nobody fixes it: a question after as many rounds as there may be."""
     useless = [says('coder*', [tool('shell', command=f'echo {n} >>notes')], [say_done()], asked='Fix what was found') for n in 'x']
