@@ -103,7 +103,7 @@ check_name(const char *what, const char *text, GError **error)
 }
 
 static bool
-check_data(const char *data, GError **error)
+check_data(const char *data, bool *ret_says_who, GError **error)
 {
     size_t len = strlen(data);
 
@@ -114,18 +114,19 @@ check_data(const char *data, GError **error)
         g_prefix_error(error, "an event's data: ");
         return false;
     }
+    *ret_says_who = json_object_get(value, "seen_by") != NULL;
     return json_is_object(value) || err_set(error, ERR_INVALID, "an event's data must be a JSON object");
 }
 
 static bool
-check_event(const EventSpec *e, GError **error)
+check_event(const EventSpec *e, bool *ret_says_who, GError **error)
 {
     g_assert(event_kind_is_known(e->kind));
     g_assert(e->actor != NULL);
     return check_name("actor", e->actor, error) && check_name("task_id", e->task_id, error) &&
            check_name("squad_id", e->squad_id, error) && check_name("box_id", e->box_id, error) &&
            check_name("execution_id", e->execution_id, error) &&
-           (e->data == NULL || check_data(e->data, error));
+           (e->data == NULL || check_data(e->data, ret_says_who, error));
 }
 
 static bool
@@ -214,6 +215,22 @@ find_labels(DbTx *tx, const EventSpec *e, Labels *ret, GError **error)
     return find_execution(tx, e, ret, error) && find_squad_and_owner(tx, e, ret, error);
 }
 
+/* In valid JSON a line break can only stand between tokens; one line suits every stream. */
+static char *
+write_data(const EventSpec *e, bool says_who)
+{
+    const char *data = e->data != NULL ? e->data : "{}";
+
+    if (says_who)
+        return g_strdelimit(g_strdup(data), "\r\n", ' ');
+    const char *rest = strchr(data, '{') + 1;
+    const char *comma = rest[strspn(rest, " \t\r\n")] != '}' ? "," : "";
+
+    return g_strdelimit(
+        g_strconcat("{\"seen_by\":\"", event_seen_by(e->kind, e->actor), "\"", comma, rest, NULL), "\r\n",
+        ' ');
+}
+
 bool
 event_append(DbTx *tx, const EventSpec *event, gint64 *ret_seq, GError **error)
 {
@@ -222,12 +239,12 @@ event_append(DbTx *tx, const EventSpec *event, gint64 *ret_seq, GError **error)
 
     g_assert(w != NULL); /* a read job cannot append */
     g_auto(Labels) labels = {0};
+    bool says_who = false;
 
-    if (!check_event(event, error) || (!w->known && !load_head(tx, error)) ||
+    if (!check_event(event, &says_who, error) || (!w->known && !load_head(tx, error)) ||
         !find_labels(tx, event, &labels, error))
         return false;
-    /* In valid JSON a line break can only stand between tokens; one line suits every stream. */
-    g_autofree char *data = g_strdelimit(g_strdup(event->data != NULL ? event->data : "{}"), "\r\n", ' ');
+    g_autofree char *data = write_data(event, says_who);
     EventRow row = {
         .seq = w->seq + 1,
         .at_us = clock_wall_us(),

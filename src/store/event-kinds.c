@@ -133,3 +133,18 @@ event_kind_is_known(const char *kind)
 {
     return bsearch(kind, kinds, G_N_ELEMENTS(kinds) - 1, sizeof kinds[0], compare) != NULL;
 }
+
+/* Sorted too: what is in them are words of whoever did it. */
+static const char *const said[] = {
+    "agent.said",    "agent.thought",   "comment.added",  "comment.changed", "issue.opened",
+    "issue.updated", "knowledge.added", "message.posted", "review.changed",  "review.submitted",
+};
+
+const char *
+event_seen_by(const char *kind, const char *actor)
+{
+    if (bsearch(kind, said, G_N_ELEMENTS(said), sizeof said[0], compare) == NULL ||
+        strcmp(actor, "coop") == 0)
+        return "coop";
+    return g_str_has_prefix(actor, "agent:") ? "agent" : "person";
+}

@@ -20,7 +20,8 @@ typedef struct EventSpec {
     const char *kind;  /* one of the vocabulary (event_kind_is_known); anything else asserts */
     const char *actor; /* who did it: "coop", "key:<id>", "agent:<id>", "local" */
     const char *task_id, *squad_id, *box_id, *execution_id; /* NULL: does not apply */
-    const char *data;                                       /* a JSON object as text; NULL: {} */
+    /* A JSON object as text; NULL: {}.  Without `seen_by` it gets event_seen_by(). */
+    const char *data;
     const char *owner; /* NULL: whose it is follows from what it is about; else EVENT_FOR_ALL */
 } EventSpec;
 
@@ -38,6 +39,9 @@ bool event_append(DbTx *tx, const EventSpec *event, gint64 *ret_seq, GError **er
 
 bool event_kind_is_known(const char *kind);
 const char *const *event_kinds(void); /* sorted, NULL-terminated */
+/* Whose word an event is that does not say so itself: "coop" where Coop looked or did it, "agent" or "person"
+ * where it tells what one of them wrote. */
+const char *event_seen_by(const char *kind, const char *actor);
 /* `pattern`: an exact name, or "box.*". */
 bool event_kind_matches(const char *pattern, const char *kind);
 

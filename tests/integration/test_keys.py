@@ -169,7 +169,8 @@ def test_refused_keys_are_events(make_server):
     server = make_server()
     server.ask('GET', '/api/v1/stats?secret=1', key='e2b_wrong')
     found = wait_until(lambda: refusals(server, 'key.refused'), 'the event')
-    assert found == [{'address': '127.0.0.1', 'method': 'GET', 'path': '/api/v1/stats', 'why': 'malformed', 'count': 1}]
+    assert found == [{'address': '127.0.0.1', 'method': 'GET', 'path': '/api/v1/stats', 'why': 'malformed', 'count': 1,
+                      'seen_by': 'coop'}]
 
 
 def test_refused_origins_are_events(make_server):
@@ -177,7 +178,7 @@ def test_refused_origins_are_events(make_server):
     server.ask('POST', '/api/v1/keys', headers={'Origin': 'http://evil.example'})
     found = wait_until(lambda: refusals(server, 'origin.refused'), 'the event')
     assert found == [{'address': '127.0.0.1', 'method': 'POST', 'path': '/api/v1/keys', 'why': 'origin', 'count': 1,
-                      'origin': 'http://evil.example'}]
+                      'origin': 'http://evil.example', 'seen_by': 'coop'}]
 
 
 def test_no_key_is_no_event(server):

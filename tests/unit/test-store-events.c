@@ -189,8 +189,9 @@ test_json(void)
     g_autoptr(Event) first = read_one(b->log, 1);
     char at[CLOCK_ISO_LEN + 1];
     clock_format_iso(first->at_us, at);
-    g_autofree char *want = g_strdup_printf(
-        "{\"seq\":1,\"at\":\"%s\",\"kind\":\"server.started\",\"actor\":\"coop\",\"data\":{}}", at);
+    g_autofree char *want = g_strdup_printf("{\"seq\":1,\"at\":\"%s\",\"kind\":\"server.started\",\"actor\":"
+                                            "\"coop\",\"data\":{\"seen_by\":\"coop\"}}",
+                                            at);
     g_assert_cmpstr(first->json, ==, want);
     g_assert_cmpuint(first->json_len, ==, strlen(want));
     g_assert_null(first->task_id);
@@ -208,6 +209,36 @@ test_json(void)
     g_assert_cmpstr(json_string_value(json_object_get(parsed, "task_id")), ==, "\"");
     g_assert_cmpstr(json_string_value(json_object_get(parsed, "squad_id")), ==, "s");
     g_assert_cmpstr(json_string_value(json_object_get(json_object_get(parsed, "data"), "from")), ==, "a\nb");
+}
+
+static void
+test_seen_by(void)
+{
+    static const struct {
+        const char *kind, *actor, *data, *want;
+    } cases[] = {
+        {"box.created", "key:1", NULL, "{\"seen_by\":\"coop\"}"},
+        {"box.created", "key:1", " {\n} ", "{\"seen_by\":\"coop\" } "},
+        {"commit.pushed", "agent:1", "{\"a\":{}}", "{\"seen_by\":\"coop\",\"a\":{}}"},
+        {"review.submitted", "agent:1", "{\"a\": 1}", "{\"seen_by\":\"agent\",\"a\": 1}"},
+        {"review.submitted", "key:1", "{\"a\": 1}", "{\"seen_by\":\"person\",\"a\": 1}"},
+        {"review.submitted", "coop", "{\"a\": 1}", "{\"seen_by\":\"coop\",\"a\": 1}"},
+        {"tool.used", "agent:1", "{\"a\":1,\"seen_by\":\"agent\"}", "{\"a\":1,\"seen_by\":\"agent\"}"},
+        {"tool.used", "coop", "{\"a\":{\"seen_by\":\"agent\"}}",
+         "{\"seen_by\":\"coop\",\"a\":{\"seen_by\":\"agent\"}}"},
+    };
+    g_autoptr(StoreBench) b = store_bench_new_open();
+
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        const EventSpec spec = {.kind = cases[i].kind, .actor = cases[i].actor, .data = cases[i].data};
+
+        store_append(b->db, &spec, 1);
+        g_autoptr(Event) event = read_one(b->log, (gint64)i + 1);
+        const char *data = strstr(event->json, "\"data\":") + strlen("\"data\":");
+        g_autofree char *got = g_strndup(data, strlen(data) - 1);
+
+        g_assert_cmpstr(got, ==, cases[i].want);
+    }
 }
 
 static bool
@@ -475,6 +506,7 @@ main(int argc, char **argv)
     g_test_add_func("/events/ring/count", test_ring_count);
     g_test_add_func("/events/ring/bytes", test_ring_bytes);
     g_test_add_func("/events/json", test_json);
+    g_test_add_func("/events/seen-by", test_seen_by);
     g_test_add_func("/events/bad-input", test_bad_input);
     g_test_add_func("/events/unknown-kind", test_unknown_kind_asserts);
     g_test_add_func("/events/rollback", test_rollback_leaves_no_event);
