@@ -66,7 +66,8 @@ add_more(Json *row, const Json *pull)
         json_object_set_new(row, "reviewers", reviewers_of(pull));
     if (json_is_string(json_object_get(own, "task_id")))
         json_object_set(row, "task", json_object_get(own, "task_id"));
-    json_object_set(row, "mergeable", json_object_get(pull, "mergeable_state"));
+    if (strcmp(forge_text(pull, "state"), "open") == 0)
+        json_object_set(row, "mergeable", json_object_get(pull, "mergeable_state"));
     if (json_is_true(json_object_get(pull, "merged")))
         json_object_set(row, "landed", json_object_get(pull, "merge_commit_sha"));
 }
@@ -234,8 +235,9 @@ static const Command pr_close = {.name = "close",
                                  .options = close_options,
                                  .run = run_close};
 
-static const Command *const commands[] = {&pr_ls,      &pr_show,  &pr_diff,  &pr_checks, &pr_review,
-                                          &pr_comment, &pr_ready, &pr_merge, &pr_close,  NULL};
+static const Command *const commands[] = {&pr_ls,      &pr_show,   &pr_diff,    &pr_checks,
+                                          &pr_receipt, &pr_review, &pr_comment, &pr_ready,
+                                          &pr_merge,   &pr_close,  NULL};
 
 const Command command_pr = {
     .name = "pr",

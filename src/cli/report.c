@@ -258,9 +258,9 @@ show_all(Cli *cli, const Json *all)
     };
     const Json *cost = json_object_get(all, "cost");
 
-    out_text(cli_out(cli), OUT_BOLD, "%.*s to %.*s: %" G_GINT64_FORMAT " tasks, %.4f $\n", TIME_LEN,
+    out_text(cli_out(cli), OUT_BOLD, "%.*s to %.*s: %" G_GINT64_FORMAT " %s, %.4f $\n", TIME_LEN,
              forge_text(all, "since_at"), TIME_LEN, forge_text(all, "until_at"), number(all, "total"),
-             json_number_value(json_object_get(cost, "total")));
+             number(all, "total") == 1 ? "task" : "tasks", json_number_value(json_object_get(cost, "total")));
     for (size_t i = 0; i < G_N_ELEMENTS(parts); i++) {
         const Json *list = json_object_get(all, parts[i].name);
 

@@ -311,11 +311,14 @@ def test_pull_request(server):
     suite = project.ended(only(project.suites(number=number))['id'])
     assert suite['state'] == 'passed' and suite['number'] == number
     assert suite['receipt']['receipt']['number'] == number
+    line = server.cli('pr', 'receipt', str(number), '--repo', 'pull')
+    assert json.loads(line) == suite['receipt'] and 'The signature holds.' in verify(line.encode(), home=server.home)
     # A push to it: a suite of its own.
     project.work.git('fetch', '-q')
     project.branch('right', {'a': 'bad\n'}, base='origin/right')
     newest = wait_until(lambda: len(project.suites(number=number)) == 2 and project.suites(number=number)[0], 'a second suite')
     assert project.ended(newest['id'])['state'] == 'failed'
+    assert json.loads(server.cli('pr', 'receipt', str(number), '--repo', 'pull'))['receipt']['result'] == 'failed'
     again = project.ended(project.ask(number=number))
     assert again['state'] == 'failed' and again['number'] == number
 

@@ -88,6 +88,7 @@ COMMANDS = {
     ('pr', 'show'): ['1', '--repo', 'one'],
     ('pr', 'diff'): ['1', '--repo', 'one'],
     ('pr', 'checks'): ['1', '--repo', 'one'],
+    ('pr', 'receipt'): ['1', '--repo', 'one'],
     ('pr', 'review'): ['1', '--repo', 'one', '--approve'],
     ('pr', 'comment'): ['1', '--repo', 'one', '--body', 'fine'],
     ('pr', 'ready'): ['1', '--repo', 'one'],
@@ -162,7 +163,7 @@ READING = {('status',), ('events',), ('ps',), ('top',), ('logs',), ('sandbox', '
            ('sandbox', 'logs'), ('sandbox', 'stats'), ('cp',), ('sandbox', 'cp'), ('template',), ('template', 'ls'),
            ('template', 'show'), ('door',), ('repo',), ('repo', 'ls'), ('repo', 'show'), ('pr',),
            ('pr', 'ls'), ('pr', 'show'), ('pr', 'diff'),
-           ('pr', 'checks'), ('issue',), ('issue', 'ls'), ('issue', 'show'), ('github', 'work'), ('queue',), ('identity',),
+           ('pr', 'checks'), ('pr', 'receipt'), ('issue',), ('issue', 'ls'), ('issue', 'show'), ('github', 'work'), ('queue',), ('identity',),
            ('identity', 'ls'), ('agent',), ('agent', 'ls'), ('agent', 'show'), ('agent', 'log'), ('squad',), ('squad', 'ls'),
            ('squad', 'show'), ('squad', 'roles'), ('task',), ('task', 'ls'), ('task', 'show'), ('task', 'log'), ('task', 'kept'),
            ('plan', 'show'), ('plan', 'edit'), ('room', 'show'), ('room', 'watch'), ('report',)}
