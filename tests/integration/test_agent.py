@@ -53,7 +53,7 @@ def test_work(server):
     assert [c['title'] for c in ended['result']['commits']] == ['feat: make the file']
     tools = [e['data'] for e in server.events_of(agent, 'tool.used')]
     assert [t['name'] for t in tools] == ['write', 'test', 'commit', 'commit', 'done']
-    assert [t['exit_code'] == 0 for t in tools] == [False, False, False, True, False]
+    assert [t['exit_code'] == 0 for t in tools] == [False, True, False, True, False]
     assert {t['seen_by'] for t in tools} == {'agent'}
     thoughts = [e['data']['text'] for e in server.events_of(agent, 'agent.thought')]
     assert thoughts[:2] == ['I write it.', 'The hook wants another message.']
