@@ -93,21 +93,27 @@ shift_template_is_usual(const Shift *s)
     return template_asked(s) == NULL && shift_template(s) != NULL;
 }
 
+/* What the repository says to a role, or to a member. */
+static void
+append_asked(GString *text, const char *who, const char *prompt)
+{
+    if (prompt != NULL && prompt[0] != '\0')
+        g_string_append_printf(text, "\n\nThe repository asks of its %s:\n\n%s", who, prompt);
+}
+
 char *
 shift_system(const Shift *s)
 {
     const Role *role = shift_role(s);
     const char *of_role = role != NULL && role->prompt != NULL ? role->prompt : "";
     const char *of_member = row_text(json_object_get(s->row, "member"), "system_prompt");
-
-    const char *of_repo = row_text(shift_told(s, "role"), "prompt");
+    const Json *by_role = shift_told(s, "role"), *by_member = shift_told(s, "member");
     GString *text = g_string_new(of_role);
 
     if (of_member != NULL && of_member[0] != '\0')
         g_string_append_printf(text, "\n\n%s", of_member);
-    if (of_repo != NULL && of_repo[0] != '\0')
-        g_string_append_printf(text, "\n\nThe repository asks of its %s:\n\n%s",
-                               row_text(shift_told(s, "role"), "name"), of_repo);
+    append_asked(text, row_text(by_role, "name"), row_text(by_role, "prompt"));
+    append_asked(text, row_text(by_member, "role"), row_text(by_member, "system_prompt"));
     return g_string_free(text, FALSE);
 }
 

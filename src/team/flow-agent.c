@@ -94,7 +94,8 @@ insert(RowJob *job, const FlowAgent *agent, const Json *member, const char *brie
     const Json *task = json_object_get(agent->rows, "task");
     const Json *asked = flow_file_role(task, agent->step, member);
     const char *matter = row_text(agent->step, "specialization"), *template = row_text(member, "template");
-    const Json *brain = row_text(asked, "llm_model") != NULL ? asked : member;
+    bool chose = row_text(json_object_get(member, "asked"), "llm_model") != NULL;
+    const Json *brain = !chose && row_text(asked, "llm_model") != NULL ? asked : member;
     g_autofree char *name = name_of(agent);
     char id[ID_UUID_LEN + 1];
 
@@ -141,6 +142,8 @@ flow_agent_insert(RowJob *job, const FlowAgent *agent, GError **error)
 
     if (asked != NULL)
         json_object_set(taken, "role", (Json *)(guintptr)asked);
+    if (json_object_get(member, "asked") != NULL)
+        json_object_set(taken, "member", json_object_get(member, "asked"));
     g_autofree char *brief = json_encode(taken);
 
     if (!insert(job, agent, member, brief, error))

@@ -15,43 +15,29 @@ typedef struct Took {
     Json *file;
 } Took;
 
-/* Brains cost money: those of the squad are all there are. */
-static bool
-has_brain(const Json *rows, const Json *role)
-{
-    size_t i;
-    const Json *member;
-
-    if (row_text(role, "llm_model") == NULL)
-        return true;
-    json_array_foreach(json_object_get(rows, "members"), i, member)
-    {
-        if (flow_is(member, "llm_provider", row_text(role, "llm_provider")) &&
-            flow_is(member, "llm_model", row_text(role, "llm_model")))
-            return true;
-    }
-    return false;
-}
-
 static bool
 run_took(RowJob *job, const void *data, Json **ret_value, GError **error)
 {
     const Took *took = data;
     g_autoptr(Json) rows = flow_rows_get(job, took->task_id, error);
-    g_autofree char *text = json_encode(took->file);
+    g_autoptr(Json) file = json_deep_copy(took->file);
+    const Json *squad = json_object_get(rows, "members"), *role;
     size_t i;
-    const Json *role;
 
     if (rows == NULL)
         return false;
-    json_array_foreach(json_object_get(took->file, "roles"), i, role)
+    json_array_foreach(json_object_get(file, "roles"), i, role)
     {
-        if (!has_brain(rows, role))
+        if (!repo_has_brain(squad, role))
             return err_set(
                 error, ERR_INVALID,
                 "coop.yaml: the role '%s' asks for the brain '%s/%s', which nobody in the squad has",
                 row_text(role, "name"), row_text(role, "llm_provider"), row_text(role, "llm_model"));
     }
+    if (!repo_members_seat(file, squad, error))
+        return false;
+    g_autofree char *text = json_encode(file);
+
     return db_exec(job->tx, "UPDATE tasks SET file = ? WHERE id = ?",
                    DB_ARGS(db_text(text), db_text(took->task_id)), error);
 }
@@ -59,7 +45,6 @@ run_took(RowJob *job, const void *data, Json **ret_value, GError **error)
 static const RowMember took_members[] = {ROW_AT_TEXT(Took, task_id), ROW_AT_JSON(Took, file), ROW_AT_END};
 static const RowOp took_op = {ROW_WRITES, sizeof(Took), took_members, run_took};
 
-/* One with rules of its own at the door is a squad's to choose. */
 static bool
 check_templates(const TeamSpec *spec, const Json *file, GError **error)
 {
@@ -68,15 +53,12 @@ check_templates(const TeamSpec *spec, const Json *file, GError **error)
 
     json_array_foreach(json_object_get(file, "roles"), i, role)
     {
-        const char *template = row_text(role, "template");
+        g_autofree char *who = g_strdup_printf("the role '%s'", row_text(role, "name"));
 
-        if (template != NULL && spec->is_open_template != NULL &&
-            !spec->is_open_template(spec->template_ctx, template))
-            return err_set(
-                error, ERR_INVALID,
-                "coop.yaml: the role '%s' asks for the template '%s', which has rules of its own at the "
-                "door: a squad may choose it, a repository may not",
-                row_text(role, "name"), template);
+        if (!repo_may_use(spec, who, row_text(role, "template"), error)) {
+            g_prefix_error(error, "coop.yaml: ");
+            return false;
+        }
     }
     return true;
 }
@@ -89,7 +71,8 @@ on_file(Json *file, const GError *error, void *data)
 
     if (!flow_goes_on(t, error))
         return;
-    if (check_templates(&t->flow->team->spec, file, &wrong))
+    if (check_templates(&t->flow->team->spec, file, &wrong) &&
+        repo_members_check(t->flow->team, file, &wrong))
         flow_write(t, &took_op, &(Took){t->id, file});
     else
         flow_problem(t, wrong);
@@ -154,14 +137,5 @@ flow_file_role(const Json *task, const Json *step, const Json *member)
 const char *
 flow_file_archetype(const Json *task, const char *role)
 {
-    g_autofree char *name = role_fold(role);
-    size_t i;
-    const Json *of_file;
-
-    json_array_foreach(roles_of(task), i, of_file)
-    {
-        if (flow_is(of_file, "name", name))
-            return row_text(of_file, "archetype");
-    }
-    return NULL;
+    return repo_role_archetype(json_object_get(task, "file"), role);
 }

@@ -69,6 +69,7 @@ Json *flow_task_get(RowJob *job, const char *task_id, GError **error);
 /* The same five, inside a transaction. */
 Json *flow_rows_get(RowJob *job, const char *task_id, GError **error);
 const Json *flow_step_of(const Json *rows, const char *id);
+const Json *flow_row_of(const Json *list, const char *id);
 const Json *flow_agent_of(const Json *rows, const char *id);
 const Json *flow_last_agent(const Json *rows, const char *step_id);
 bool flow_agent_ended(const Json *agent);

@@ -4,6 +4,7 @@
 
 #include "team/crew-private.h"
 #include "team/flow-private.h"
+#include "team/repo-file.h"
 
 const RowMember flow_id_members[] = {ROW_AT_TEXT(FlowId, task_id), ROW_AT_END};
 
@@ -88,6 +89,8 @@ flow_rows_get(RowJob *job, const char *task_id, GError **error)
                  "task_id = ? AND state IN ('draft', 'approved') ORDER BY version DESC LIMIT 1", task_id,
                  error))
         return NULL;
+    json_object_set_new(rows, "members",
+                        repo_members_over(json_object_get(task, "file"), json_object_get(rows, "members")));
     Json *newest = json_array_get(json_object_get(rows, "plans"), 0);
 
     json_object_set_new(rows, "plan", newest != NULL ? json_incref(newest) : json_null());
@@ -159,8 +162,8 @@ flow_last_agent(const Json *rows, const char *step_id)
     return last;
 }
 
-static const Json *
-row_of(const Json *list, const char *id)
+const Json *
+flow_row_of(const Json *list, const char *id)
 {
     size_t i;
     const Json *row;
@@ -176,13 +179,13 @@ row_of(const Json *list, const char *id)
 const Json *
 flow_agent_of(const Json *rows, const char *id)
 {
-    return row_of(json_object_get(rows, "agents"), id);
+    return flow_row_of(json_object_get(rows, "agents"), id);
 }
 
 const Json *
 flow_step_of(const Json *rows, const char *id)
 {
-    return row_of(json_object_get(rows, "steps"), id);
+    return flow_row_of(json_object_get(rows, "steps"), id);
 }
 
 guint

@@ -4,6 +4,7 @@
 #include "base/err.h"
 #include "base/id.h"
 #include "team/plan-private.h"
+#include "team/repo-file.h"
 
 static const RowColumn plan_columns[] = {
     {"id", ROW_TEXT, "p.id"},
@@ -95,36 +96,35 @@ count_cost(RowJob *job, const char *task_id, gint64 *ret_microusd, GError **erro
                        DB_ARGS(db_text(task_id)), ret_microusd, error);
 }
 
-/* Those that the repository brings (repo-file.h); NULL: they cannot be read. */
+/* What the repository says (repo-file.h), {} for nothing; NULL: it cannot be read. */
 static Json *
-repo_roles(RowJob *job, const char *task_id, GError **error)
+repo_file(RowJob *job, const char *task_id, GError **error)
 {
     static const RowColumn columns[] = {{"file", ROW_JSON}};
     static const RowTable table = {"task", "tasks", columns, G_N_ELEMENTS(columns)};
     g_autoptr(Json) row = row_get(job, &table, "id = ?", DB_ARGS(db_text(task_id)), error);
-    Json *roles = json_object_get(json_object_get(row, "file"), "roles");
+    Json *file = json_object_get(row, "file");
 
-    return row == NULL ? NULL : roles != NULL ? json_incref(roles) : json_array();
+    return row == NULL ? NULL : json_is_object(file) ? json_incref(file) : json_object();
 }
 
 static Json *
 read_all(RowJob *job, const PlanBegin *spec, Json *task, Json *members, GError **error)
 {
     const char *task_id = row_text(task, "id");
-    g_autoptr(Json) plan = NULL, voices = NULL;
+    g_autoptr(Json) plan = NULL, voices = NULL, file = NULL;
     gint64 microusd = 0;
 
     if (!plan_newest(job, task_id, &plan, error) || !count_cost(job, task_id, &microusd, error))
         return NULL;
     voices = plan_voices(job, plan != NULL ? row_text(plan, "id") : "", error);
-    Json *roles = voices != NULL ? repo_roles(job, task_id, error) : NULL;
-
-    if (roles == NULL)
+    file = voices != NULL ? repo_file(job, task_id, error) : NULL;
+    if (file == NULL)
         return NULL;
-    return json_pack("{s:O, s:O, s:o, s:o, s:o, s:O, s:I}", "task", task, "members", members, "roles", roles,
-                     "brain", find_brain(members, spec), "plan",
-                     plan != NULL ? json_incref(plan) : json_null(), "voices", voices, "microusd",
-                     (json_int_t)microusd);
+    return json_pack("{s:O, s:o, s:O*, s:o, s:o, s:O, s:I}", "task", task, "members",
+                     repo_members_over(file, members), "roles", json_object_get(file, "roles"), "brain",
+                     find_brain(members, spec), "plan", plan != NULL ? json_incref(plan) : json_null(),
+                     "voices", voices, "microusd", (json_int_t)microusd);
 }
 
 static Json *

@@ -91,10 +91,35 @@ read_roles(const YamlNode *node, Json *roles, GError **error)
     return true;
 }
 
+/* ---- members ---- */
+
+static bool
+read_members(const YamlNode *node, Json *members, GError **error)
+{
+    static const char *const typed[] = {NULL};
+
+    if (node->kind != YAML_LIST || node->items->len > SQUAD_MEMBERS_MAX)
+        return refuse(node, "members must be a list, of at most 50", error);
+    for (guint i = 0; i < node->items->len; i++) {
+        const YamlNode *one = node->items->pdata[i];
+
+        if (one->kind != YAML_MAP)
+            return refuse(one, "a member is a map with a role", error);
+        if (yaml_member(one, "config") != NULL || yaml_member(one, "is_active") != NULL)
+            return refuse(one,
+                          "a member of a repository has no 'config' and no 'is_active': limits and tools are "
+                          "those of 'roles'",
+                          error);
+        json_array_append_new(members, json_pack("{s:I, s:o}", "line", (json_int_t)one->place.line, "fields",
+                                                 yaml_json(one, typed)));
+    }
+    return true;
+}
+
 /* ---- the file ---- */
 
 static bool
-read_members(const YamlNode *team, Json *config, Json *roles, GError **error)
+read_team(const YamlNode *team, Json *config, Json *roles, Json *members, GError **error)
 {
     static const char *const refused[] = {"budget", "council", "chairman", "keep", NULL};
 
@@ -103,6 +128,11 @@ read_members(const YamlNode *team, Json *config, Json *roles, GError **error)
 
         if (strcmp(key->text, "roles") == 0) {
             if (!read_roles(team->items->pdata[i], roles, error))
+                return false;
+            continue;
+        }
+        if (strcmp(key->text, "members") == 0) {
+            if (!read_members(team->items->pdata[i], members, error))
                 return false;
             continue;
         }
@@ -126,7 +156,7 @@ repo_file_parse(const char *text, size_t len, GError **error)
     g_auto(YamlProblem) problem = {0};
     g_autoptr(YamlNode) top = yaml_read(text, len, &limits, "the file must be a map", &problem);
     const YamlNode *team = top != NULL && top->kind == YAML_MAP ? yaml_member(top, "team") : NULL;
-    g_autoptr(Json) config = json_object(), roles = json_array();
+    g_autoptr(Json) config = json_object(), roles = json_array(), members = json_array();
 
     if (problem.message != NULL) {
         err_set(error, ERR_INVALID, "%s, line %u: %s", plan_file_name, problem.place.line, problem.message);
@@ -138,13 +168,13 @@ repo_file_parse(const char *text, size_t len, GError **error)
         err_set(error, ERR_INVALID, "%s, line %u: team must be a map", plan_file_name, team->place.line);
         return NULL;
     }
-    if (!read_members(team, config, roles, error))
+    if (!read_team(team, config, roles, members, error))
         return NULL;
     if (!squad_config_check(config, error)) {
         g_prefix_error(error, "%s, line %u: team: ", plan_file_name, team->place.line);
         return NULL;
     }
-    return json_pack("{s:O, s:O}", "config", config, "roles", roles);
+    return json_pack("{s:O, s:O, s:O}", "config", config, "roles", roles, "members", members);
 }
 
 /* ---- reading it ---- */
@@ -203,7 +233,7 @@ read_work(GitRepo *git, void *data, GError **error)
 static Json *
 nothing_new(void)
 {
-    return json_pack("{s:{}, s:[]}", "config", "roles");
+    return json_pack("{s:{}, s:[], s:[]}", "config", "roles", "members");
 }
 
 static void

@@ -5,7 +5,8 @@ import json
 import pytest
 
 from boxserver import TINY, copy_program
-from teamserver import FILES, done, plan, plans, says, step, team_serving, tool, write
+from teamserver import FILES, done, plan, plans, says, step, team_serving, tool, write, writes
+from workserver import git
 
 MARK = tool('shell', command='echo "mark=${MARK-none}."')
 
@@ -119,6 +120,14 @@ def test_what_an_agent_writes_counts_later(server):
     ('template', '[{name: coder, template: guarded}]', "the template 'guarded', which has rules of its own"),
     ('adapter', '[{name: coder, adapter: codex}]', "line 4: a role of a repository has no 'adapter'"),
     ('secrets', '[{name: coder, secrets: [KEY]}]', "line 4: a role has no 'secrets'"),
+    ('member-brain', '[], members: [{role: coder, llm_provider: other, llm_model: huge}]',
+     "line 4: a member asks for the brain 'other/huge', which nobody in the squad has"),
+    ('member-template', '[], members: [{role: coder, template: guarded}]',
+     "line 4: a member asks for the template 'guarded', which has rules of its own"),
+    ('member-adapter', '[], members: [{role: coder, adapter: codex}]',
+     "line 4: a member asks for the adapter 'codex', which nobody in the squad has"),
+    ('member-more', '[], members: [{role: reviewer}, {role: reviewer}]', 'line 4: the squad has no further reviewer'),
+    ('member-budget', '[], members: [{role: coder, budget: 9}]', "line 4: unknown field 'budget'"),
 ])
 def test_what_a_repository_cannot_have(server, name, roles, says_what):
     answer = server.ask('POST', '/api/v1/door/rules', body={'scope': 'template', 'scope_id': 'guarded', 'action': 'allow',
@@ -128,6 +137,67 @@ def test_what_a_repository_cannot_have(server, name, roles, says_what):
     task = server.new_task(repository=repo, plan=plan(step('one')))
     blocked = server.task_in(task, 'blocked', 'done')
     assert blocked['state'] == 'blocked' and says_what in blocked['problem'], blocked['problem']
+    assert server.agents(task) == []
+
+
+SINGER = '''team:
+  roles: [{name: coder, prompt: Of every coder., brain: demo/coder}]
+  members:
+    - role: coder
+      specialization: songs
+      llm_provider: second
+      llm_model: singer
+      system_prompt: Everything rhymes here.
+      template: yours
+'''
+
+
+def second_provider(server, *conversations):
+    body = {'kind': 'script', 'script': json.dumps({'conversations': list(conversations)}), 'models': ['singer']}
+    assert server.ask('PUT', '/api/v1/providers/second', body=body).status in (200, 201)
+
+
+def new_choir(server):
+    """Two coders, and a tester whose brain is the second one."""
+    members = [{'role': 'coder', 'specialization': 'front', 'system_prompt': 'As the squad has it.'}, {'role': 'coder'},
+               {'role': 'reviewer'}, {'role': 'tester', 'llm_provider': 'second', 'llm_model': 'singer'}]
+    return server.post('/api/v1/squads', {'name': 'choir', 'members': members}, status=201)
+
+
+def test_members_of_the_repository(server):
+    """One who stands for a coder of the squad works with the repository's brain, words and template, for its tasks alone."""
+    approve = says('tester*', [done(verdict='approve')])
+    second_provider(server, approve, says('coder*', [MARK, write('parts/one', 'good\n')], [done()], system='Everything rhymes'))
+    server.script(plans(plan(step('one')), match='- coder-1: coder, songs'), says('coder*', [write('parts/two', 'good\n')], [done()]))
+    choir = new_choir(server)
+    identities = server.get('/api/v1/identities')
+    repo = server.new_repo('singers', {**FILES, 'coop.yaml': FILES['coop.yaml'] + SINGER})
+    task = server.new_task(repository=repo, squad='choir')
+    ended = server.task_done(task)
+    work = {a['kind']: a for a in ended['agents']}['work']
+    first = choir['members'][0]
+    assert (work['role'], work['specialization'], work['provider'], work['model']) == ('coder', 'songs', 'second', 'singer')
+    assert work['member_id'] == first['id'] and marks(server, task)['work'] == 'yours'
+    assert sorted(a['kind'] for a in ended['agents']) == ['review', 'test', 'work'], 'who is not named stays'
+    [line] = [line for line in server.cli('task', 'show', str(task['number'])).splitlines() if work['agent'] in line]
+    assert 'singer' in line
+    assert 'choir-coder-1' in git(server.bare('singers'), 'log', '--format=%an', 'main').splitlines(), 'as who it stands for'
+
+    other = server.new_task(repository=server.new_repo('no-singers'), squad='choir', plan=plan(step('two')))
+    work = {a['kind']: a for a in server.task_done(other)['agents']}['work']
+    assert (work['provider'], work['model']) == ('demo', 'coder'), 'other repositories see nothing of it'
+    assert server.get('/api/v1/identities') == identities
+    now = server.get(f'/api/v1/squads/{choir["id"]}')
+    assert [{**m, 'updated_at': 0} for m in now['members']] == [{**m, 'updated_at': 0} for m in choir['members']]
+
+
+def test_a_member_that_an_agent_writes_counts_later(server):
+    server.script(writes('coop.yaml', FILES['coop.yaml'] + 'team: {members: [{role: coder, llm_model: huge}]}\n'))
+    repo = server.new_repo('late-member')
+    server.task_done(server.new_task(repository=repo, plan=plan(step('one'))))
+    task = server.new_task(repository=repo, plan=plan(step('two')))
+    blocked = server.task_in(task, 'blocked', 'done')
+    assert blocked['state'] == 'blocked' and "line 4: a member asks for the brain 'demo/huge'" in blocked['problem']
     assert server.agents(task) == []
 
 

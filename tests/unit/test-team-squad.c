@@ -88,7 +88,8 @@ test_repo_files(void)
         {"checks: [make]\n", NULL, NULL},
         {"# nothing\n", NULL, NULL},
         {"team:\n  planner: council\n  approve: true\n  rounds: 2\n",
-         "{\"config\":{\"planner\":\"council\",\"approve\":true,\"rounds\":2},\"roles\":[]}", NULL},
+         "{\"config\":{\"planner\":\"council\",\"approve\":true,\"rounds\":2},\"roles\":[],\"members\":[]}",
+         NULL},
         {"team:\n  roles:\n    - name: Great Poet\n      archetype: coder\n      specialization: songs\n"
          "      template: base\n      brain: groq/llama/3\n      tools: [read, done]\n      limits: {turns: "
          "3}\n"
@@ -99,7 +100,8 @@ test_repo_files(void)
          "provider\":"
          "\"groq\",\"llm_model\":\"llama/"
          "3\",\"tools\":[\"read\",\"done\"]},{\"name\":\"tester\",\"archetype\":"
-         "\"tester\",\"prompt\":\"Be strict.\",\"turns\":0,\"seconds\":0,\"context_tokens\":0}]}",
+         "\"tester\",\"prompt\":\"Be "
+         "strict.\",\"turns\":0,\"seconds\":0,\"context_tokens\":0}],\"members\":[]}",
          NULL},
         {"team:\n  roles:\n    - {name: poet}\n", NULL, "line 3: a role needs"},
         {"team: {roles: [{name: coder, adapter: codex}]}\n", NULL, "no 'adapter'"},
@@ -113,6 +115,14 @@ test_repo_files(void)
         {"team: {roles: [1, 2]}\n", NULL, "a role is a map"},
         {"team: {roles: [a, a, a, a, a, a, a, a, a, a, a, a, a, a, a, a, a, a, a, a, a]}\n", NULL,
          "at most 20"},
+        {"team:\n  members:\n    - role: coder\n      llm_model: 7\n    - {role: tester}\n",
+         "{\"config\":{},\"roles\":[],\"members\":[{\"line\":3,\"fields\":{\"role\":\"coder\",\"llm_model\":"
+         "\"7\"}},{\"line\":5,\"fields\":{\"role\":\"tester\"}}]}",
+         NULL},
+        {"team: {members: coder}\n", NULL, "members must be a list"},
+        {"team:\n  members:\n    - coder\n", NULL, "line 3: a member is a map"},
+        {"team: {members: [{role: coder, config: {turns: 9}}]}\n", NULL, "no 'config'"},
+        {"team: {members: [{role: coder, is_active: true}]}\n", NULL, "no 'is_active'"},
         {"team: {rounds: 99}\n", NULL, "rounds"},
         {"team: {budget: {usd: 9}}\n", NULL, "budget"},
         {"team: {keep: box}\n", NULL, "keep"},
