@@ -30,9 +30,10 @@ const char *
 model_reason_name(ModelReason reason)
 {
     static const char *const names[MODEL_REASON_MAX] = {
-        [MODEL_AWAY] = "model_away",       [MODEL_BUDGET] = "budget_exceeded",
-        [MODEL_LOOP] = "loop_broken",      [MODEL_CONTEXT] = "context_too_long",
-        [MODEL_REFUSED] = "model_refused", [MODEL_STOPPED] = "stopped",
+        [MODEL_AWAY] = "model_away",  [MODEL_BUDGET] = "budget_exceeded",
+        [MODEL_LOOP] = "loop_broken", [MODEL_CONTEXT] = "context_too_long",
+        [MODEL_NONE] = "no_model",    [MODEL_REFUSED] = "model_refused",
+        [MODEL_STOPPED] = "stopped",
     };
 
     return names[reason];
@@ -107,6 +108,8 @@ reason_of(int status, const char *code, const char *text)
         return MODEL_BUDGET;
     if (g_strcmp0(code, "loop_broken") == 0)
         return MODEL_LOOP;
+    if (status == 401 || status == 403 || status == 404 || g_strcmp0(code, "upstream_auth") == 0)
+        return MODEL_NONE;
     if (status == 413 || ((status == 400 || status == 0) && speaks_of_context(text)))
         return MODEL_CONTEXT;
     return MODEL_REFUSED;

@@ -21,6 +21,7 @@ typedef enum ModelReason {
     MODEL_BUDGET,  /* 402 */
     MODEL_LOOP,    /* the breaker's */
     MODEL_CONTEXT, /* the question is too long */
+    MODEL_NONE,    /* nobody has it, or its provider does not accept the key: a person's to change */
     MODEL_REFUSED, /* for another cause that asking again does not change */
     MODEL_STOPPED, /* we were asked to end */
     MODEL_REASON_MAX,

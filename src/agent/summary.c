@@ -79,7 +79,7 @@ list_calls(Json *messages, size_t to)
 static bool
 must_end(ModelReason reason)
 {
-    return reason == MODEL_BUDGET || reason == MODEL_LOOP || reason == MODEL_STOPPED;
+    return reason == MODEL_BUDGET || reason == MODEL_LOOP || reason == MODEL_NONE || reason == MODEL_STOPPED;
 }
 
 char *

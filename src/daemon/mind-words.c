@@ -170,7 +170,11 @@ kind_of_status(int status, const char *code)
 {
     if (status == 402 || g_strcmp0(code, "loop_broken") == 0)
         return ERR_LIMIT;
-    if (status == 408 || status == 429 || status >= 500 || g_strcmp0(code, "model_not_found") == 0)
+    if (status == 401 || status == 403 || g_strcmp0(code, "upstream_auth") == 0)
+        return ERR_DENIED;
+    if (status == 404)
+        return ERR_NOT_FOUND;
+    if (status == 408 || status == 429 || status >= 500)
         return ERR_UNAVAILABLE;
     return ERR_INVALID;
 }

@@ -133,9 +133,8 @@ block(RowJob *job, const Json *task, bool own, const char *message, GError **err
                       error);
 }
 
-/* When somebody answered the last question of Coop's; 0: never. */
-static bool
-last_answer(RowJob *job, const Json *task, gint64 *ret_us, GError **error)
+bool
+flow_last_answer(RowJob *job, const Json *task, gint64 *ret_us, GError **error)
 {
     *ret_us = 0;
     return row_ask_int(job,
@@ -152,7 +151,7 @@ flow_over(RowJob *job, const Json *task, const Json *agent, bool own, bool *ret_
     *ret_over = false;
     if (!flow_is(json_object_get(agent, "report"), "reason", "budget_exceeded"))
         return true;
-    if (!last_answer(job, task, &answered_us, error))
+    if (!flow_last_answer(job, task, &answered_us, error))
         return false;
     *ret_over = row_int(agent, "created_us") > answered_us;
     return !*ret_over || block(job, task, own, row_text(agent, "problem"), error);
@@ -189,7 +188,7 @@ run_exceeded(RowJob *job, const void *data, Json **ret_value, GError **error)
     /* Boxes of no task of ours may carry the name of one, too. */
     if (task == NULL || !g_strv_contains(states, row_text(task, "state")) || is_old(task, exceeded))
         return true;
-    if (!last_answer(job, task, &answered_us, error))
+    if (!flow_last_answer(job, task, &answered_us, error))
         return false;
     return exceeded->at_us < answered_us || block(job, task, exceeded->own, exceeded->message, error);
 }

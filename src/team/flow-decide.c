@@ -282,7 +282,7 @@ decide_round(const FlowView *v, const Json *task)
         ended = ended && flow_agent_ended(agents[i]);
         if (!flow_agent_ended(agents[i]) || flow_is(agents[i], "state", "done"))
             continue;
-        gint64 due_us = again_us(v, task, agents[i]);
+        gint64 due_us = flow_has_no_model(agents[i]) ? 0 : again_us(v, task, agents[i]);
 
         if (due_us == 0)
             return (FlowChoice){.what = FLOW_AGAIN, .agent = agents[i]};

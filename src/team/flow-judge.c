@@ -14,7 +14,13 @@ typedef struct Judge {
 
 enum { ERRORS_MAX = 4096 }; /* bytes */
 
-typedef enum Outcome { OUTCOME_PASSED, OUTCOME_AGAIN, OUTCOME_LOST, OUTCOME_OVER } Outcome;
+typedef enum Outcome {
+    OUTCOME_PASSED,
+    OUTCOME_AGAIN,
+    OUTCOME_LOST,
+    OUTCOME_OVER,
+    OUTCOME_NO_MODEL,
+} Outcome;
 
 /* A step that has checks of its own may find them passing already. */
 static bool
@@ -43,6 +49,8 @@ outcome_of(const Json *task, const Json *step, const Json *agent)
         return OUTCOME_LOST;
     if (flow_is(json_object_get(agent, "report"), "reason", "budget_exceeded"))
         return OUTCOME_OVER;
+    if (flow_has_no_model(agent))
+        return OUTCOME_NO_MODEL;
     if (!flow_is(agent, "state", "done") || json_is_false(json_object_get(result, "passed")) ||
         brought_nothing(task, step, result))
         return OUTCOME_AGAIN;
@@ -144,16 +152,27 @@ wait_again(RowJob *job, const Json *step, const char *problem, bool lost, gint64
         error);
 }
 
+/* `n`: how many tries.  A model that nobody has is not the agent's to find. */
 static bool
-give_up(RowJob *job, const Json *task, const Json *step, const char *problem, guint n, GError **error)
+give_up(RowJob *job, const Json *task, const Json *step, Outcome outcome, const char *problem, guint n,
+        GError **error)
 {
-    g_autofree char *sentence = g_strdup_printf("The step \"%s\" did not come to its end in %u tries: %s",
-                                                row_text(step, "title"), n, problem);
-    g_autofree char *question = g_strdup_printf("%s. What shall the agent do, or shall it try again?",
-                                                sentence);
+    const char *title = row_text(step, "title");
+    bool no_model = outcome == OUTCOME_NO_MODEL;
+    g_autofree char *sentence =
+        no_model
+            ? g_strdup_printf("The step \"%s\" has no model: %s", title, problem)
+            : g_strdup_printf("The step \"%s\" did not come to its end in %u tries: %s", title, n, problem);
+    g_autofree char *question = g_strdup_printf("%s. %s", sentence,
+                                                no_model ? FLOW_NO_MODEL_REQUEST
+                                                         : "What shall the agent do, or shall it try again?");
 
-    return db_exec(job->tx, "UPDATE steps SET state = 'failed', problem = ?, ended_us = ? WHERE id = ?",
-                   DB_ARGS(db_text(problem), db_int(job->now_us), db_text(row_text(step, "id"))), error) &&
+    return db_exec(job->tx,
+                   "UPDATE steps SET state = 'failed', tries = tries - ?, problem = ?, ended_us = ? "
+                   "WHERE id = ?",
+                   DB_ARGS(db_int(no_model ? 1 : 0), db_text(problem), db_int(job->now_us),
+                           db_text(row_text(step, "id"))),
+                   error) &&
            flow_block(job, task, &(FlowBlock){sentence, question, row_text(step, "id")}, error);
 }
 
@@ -173,7 +192,9 @@ judge(RowJob *job, const Judge *spec, const Json *rows, const Json *step, GError
                      (outcome == OUTCOME_LOST && (lost == 0 || lost % FLOW_LOST_MAX != 0)) ||
                      (outcome == OUTCOME_AGAIN && tries % spec->tries != 0);
 
-    if (!tell_ended(job, task, step, agent, outcome == OUTCOME_AGAIN ? "failed" : "lost", !once_more, error))
+    bool failed = outcome == OUTCOME_AGAIN || outcome == OUTCOME_NO_MODEL;
+
+    if (!tell_ended(job, task, step, agent, failed ? "failed" : "lost", !once_more, error))
         return false;
     if (outcome == OUTCOME_OVER)
         return flow_over(job, task, agent, spec->own, &over, error) &&
@@ -183,7 +204,7 @@ judge(RowJob *job, const Judge *spec, const Json *rows, const Json *step, GError
                           error);
     if (once_more)
         return wait_again(job, step, problem, false, 0, error);
-    return give_up(job, task, step, problem, outcome == OUTCOME_LOST ? lost : (guint)tries, error);
+    return give_up(job, task, step, outcome, problem, outcome == OUTCOME_LOST ? lost : (guint)tries, error);
 }
 
 static bool

@@ -164,6 +164,8 @@ char *flow_bounds(const Json *task);
 bool flow_budget_is_own(const FlowTask *t);
 /* Nothing binds it any more. */
 void flow_unbind(FlowTask *t, void (*then)(FlowTask *t));
+/* When somebody answered the last question of Coop's; 0: never. */
+bool flow_last_answer(RowJob *job, const Json *task, gint64 *ret_us, GError **error);
 /* The model of `agent` was refused for a budget, and nobody has answered since: `*ret_over`, and the task is
  * blocked with a question.  `own`: flow_budget_is_own(). */
 bool flow_over(RowJob *job, const Json *task, const Json *agent, bool own, bool *ret_over, GError **error);
@@ -235,6 +237,9 @@ char *flow_tip(RowJob *job, const Json *task, const char *branch, GError **error
 char *flow_cut(const char *text, size_t max); /* valid UTF-8 of at most so many bytes */
 /* What Coop saw of a try, for the next: NULL when nothing is wrong with it. */
 char *flow_feedback(const Json *agent);
+/* Its model refused as no other try can change: nobody has it, or its key is not accepted. */
+bool flow_has_no_model(const Json *agent);
+#define FLOW_NO_MODEL_REQUEST "Say `retry` when that is changed, or `stop`."
 /* In a line. */
 char *flow_summary_of(const Json *agent);
 char *flow_findings(const Json *agents, gint64 round);

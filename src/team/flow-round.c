@@ -213,6 +213,24 @@ typedef struct Again {
     bool own; /* its budget, see flow_over() */
 } Again;
 
+/* `*ret_blocked`: asking the same model again would not help, and nobody has changed it since. */
+static bool
+block_without_model(RowJob *job, const Json *task, const Json *agent, const char *problem, bool *ret_blocked,
+                    GError **error)
+{
+    g_autofree char *question = g_strdup_printf("%s. %s", problem, FLOW_NO_MODEL_REQUEST);
+    gint64 answered_us;
+
+    *ret_blocked = false;
+    if (!flow_has_no_model(agent))
+        return true;
+    if (!flow_last_answer(job, task, &answered_us, error))
+        return false;
+    *ret_blocked = row_int(agent, "created_us") > answered_us;
+    return !*ret_blocked ||
+           flow_block(job, task, &(FlowBlock){.problem = problem, .question = question}, error);
+}
+
 static bool
 run_again(RowJob *job, const void *data, Json **ret_value, GError **error)
 {
@@ -220,15 +238,18 @@ run_again(RowJob *job, const void *data, Json **ret_value, GError **error)
     g_autoptr(Json) rows = flow_rows_get(job, again->task_id, error);
     const Json *task = json_object_get(rows, "task");
     const struct Looker *looker = &lookers[strcmp(again->kind, "test") == 0 ? 0 : 1];
-    bool over = false;
+    const Json *agent = flow_agent_of(rows, again->agent_id);
+    bool blocked = false;
 
     if (rows == NULL)
         return false;
     if (!is_reviewing(task))
         return true;
-    if (!flow_over(job, task, flow_agent_of(rows, again->agent_id), again->own, &over, error))
+    if (!flow_over(job, task, agent, again->own, &blocked, error))
         return false;
-    if (over)
+    if (!blocked && !block_without_model(job, task, agent, again->problem, &blocked, error))
+        return false;
+    if (blocked)
         return true;
     if (row_int(task, "tries") + 1 >= FLOW_TRIES)
         return flow_block(job, task, &(FlowBlock){.problem = again->problem}, error);

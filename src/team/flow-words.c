@@ -80,6 +80,13 @@ flow_feedback(const Json *agent)
     return out->len > 0 ? flow_cut(out->str, FEEDBACK_MAX) : NULL;
 }
 
+bool
+flow_has_no_model(const Json *agent)
+{
+    return flow_is(agent, "state", "failed") &&
+           flow_is(json_object_get(agent, "report"), "reason", "no_model");
+}
+
 char *
 flow_summary_of(const Json *agent)
 {

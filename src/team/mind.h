@@ -28,8 +28,9 @@ typedef struct MindAnswer {
     gint64 duration_us;
 } MindAnswer;
 
-/* ERR_UNAVAILABLE: may be tried again (no door, no provider, 429, 5xx); ERR_LIMIT: a budget;
- * ERR_INVALID: an answer that is none; ERR_TIMEOUT. */
+/* ERR_UNAVAILABLE: may be tried again (no door, 429, 5xx); ERR_NOT_FOUND: nobody has the model, ERR_DENIED:
+ * its provider does not accept the key, until a person changes that; ERR_LIMIT: a budget; ERR_INVALID: an
+ * answer that is none; ERR_TIMEOUT. */
 typedef void (*MindFunc)(const MindAnswer *answer, const GError *error, void *data);
 
 /* An interface, so that tests can think by themselves. */

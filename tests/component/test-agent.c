@@ -189,10 +189,11 @@ test_ends(void)
     } cases[] = {
         {REFUSAL("402 Pay", "", "budget_exceeded"), "failed/budget_exceeded/the model's answer is 402: no"},
         {REFUSAL("403 No", "", "loop_broken"), "failed/loop_broken/the model's answer is 403: no"},
-        {REFUSAL("401 Who", "", "x"), "failed/model_refused/the model's answer is 401: no"},
-        {REFUSAL("404 No", "", "model_not_found"), "failed/model_refused/the model's answer is 404: no"},
+        {REFUSAL("401 Who", "", "x"), "failed/no_model/the model's answer is 401: no"},
+        {REFUSAL("404 No", "", "model_not_found"), "failed/no_model/the model's answer is 404: no"},
+        {REFUSAL("400 No", "", "invalid_request"), "failed/model_refused/the model's answer is 400: no"},
         {REFUSAL("502 No", "X-Should-Retry: false\r\n", "upstream_auth"),
-         "failed/model_refused/the model's answer is 502: no"},
+         "failed/no_model/the model's answer is 502: no"},
         {MODEL_OK "data: {\"error\":{\"message\":\"no\",\"code\":\"budget_exceeded\"}}\n\n",
          "failed/budget_exceeded/the model broke off: no"},
     };

@@ -165,6 +165,26 @@ test_budget(void)
     end(w, team);
 }
 
+/* Asked once: what is wrong is a person's to change, and the row waits for it. */
+static void
+test_no_model(void)
+{
+    MindWorld *w = mind_world_new(script);
+    Team *team = team_of(w, "make it so", "{}");
+    g_auto(Made) made = {0};
+    g_auto(Made) again = {0};
+
+    mind_world_provider(w, "{\"name\": \"script\", \"kind\": \"script\", \"models\": [\"other\"]}", script);
+    team->limits.retry_ms = G_MAXINT / 2;
+    make(team, &made);
+    g_assert_error(made.error, ERR_DOMAIN, ERR_NOT_FOUND);
+    g_assert_nonnull(strstr(made.error->message, "the planner: no provider has the model 'script/brain'"));
+    mind_world_provider(w, "{\"name\": \"script\", \"kind\": \"script\"}", script);
+    make(team, &again);
+    g_assert_no_error(again.error);
+    end(w, team);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -172,5 +192,6 @@ main(int argc, char **argv)
     g_test_add_func("/mind/plan/brain", test_brain);
     g_test_add_func("/mind/plan/council", test_council);
     g_test_add_func("/mind/plan/budget", test_budget);
+    g_test_add_func("/mind/plan/no-model", test_no_model);
     return g_test_run();
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "daemon/mind-words.h"
 #include "gate-fixture.h"
 #include "mind-world.h"
 
@@ -116,7 +117,44 @@ test_answers(void)
     mind_world_free(w);
 }
 
-/* Nobody has the model: a person can change that, so it may be tried again. */
+/* Only what may pass by itself may be tried again. */
+static void
+test_refusals(void)
+{
+    static const struct {
+        int status;
+        const char *code;
+        ErrKind kind;
+    } cases[] = {
+        {401, "x", ERR_DENIED},
+        {403, "x", ERR_DENIED},
+        {502, "upstream_auth", ERR_DENIED},
+        {404, "model_not_found", ERR_NOT_FOUND},
+        {404, "not_found_error", ERR_NOT_FOUND},
+        {404, "no_recording", ERR_NOT_FOUND},
+        {402, "budget_exceeded", ERR_LIMIT},
+        {403, "loop_broken", ERR_LIMIT},
+        {408, "request_too_slow", ERR_UNAVAILABLE},
+        {429, "rate_exceeded", ERR_UNAVAILABLE},
+        {502, "upstream_failed", ERR_UNAVAILABLE},
+        {503, "gateway_busy", ERR_UNAVAILABLE},
+        {504, "upstream_timeout", ERR_UNAVAILABLE},
+        {400, "invalid_request", ERR_INVALID},
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *body = g_strdup_printf("{\"error\": {\"message\": \"why\", \"code\": \"%s\"}}",
+                                                cases[i].code);
+        g_autofree char *words = g_strdup_printf("why (status %d)", cases[i].status);
+        g_autoptr(GError) error = NULL;
+
+        g_assert_false(mind_refused(cases[i].status, body, strlen(body), &error));
+        g_assert_error(error, ERR_DOMAIN, (int)cases[i].kind);
+        g_assert_cmpstr(error->message, ==, words);
+    }
+}
+
+/* Nobody has the model until a person changes that. */
 static void
 test_no_provider(void)
 {
@@ -126,7 +164,8 @@ test_no_provider(void)
 
     mind_world_provider(w, "{\"name\": \"script\", \"kind\": \"script\", \"models\": [\"good\"]}", script);
     ask(w, &q, &h);
-    g_assert_error(h.error, ERR_DOMAIN, ERR_UNAVAILABLE);
+    g_assert_error(h.error, ERR_DOMAIN, ERR_NOT_FOUND);
+    g_assert_nonnull(strstr(h.error->message, "'other-model' for openai clients: 'coop provider add'"));
     mind_world_free(w);
 }
 
@@ -300,6 +339,7 @@ main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/mind/answers", test_answers);
+    g_test_add_func("/mind/refusals", test_refusals);
     g_test_add_func("/mind/no-provider", test_no_provider);
     g_test_add_func("/mind/told-and-bounded", test_told_and_bounded);
     g_test_add_func("/mind/cancel-and-many", test_cancel_and_many);

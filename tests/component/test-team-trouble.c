@@ -318,6 +318,52 @@ test_long_answer(void)
     team_world_until(world, TEAM_WORLD_STATE, "working");
 }
 
+/* ---- a model that nobody has ---- */
+
+/* As coop-agent reports it. */
+static void
+end_without_model(TeamWorld *world, const char *kind)
+{
+    g_autoptr(Json) agent = team_world_agent(world, kind);
+    g_autofree char *sql = g_strdup_printf(
+        "UPDATE task_executions SET state = 'failed', ended_us = 2, problem = 'nobody has it', report = "
+        "'{\"outcome\": \"failed\", \"reason\": \"no_model\"}' WHERE id = '%s'",
+        row_text(agent, "id"));
+
+    team_world_sql(world, sql);
+    flow_wake(world->team->flow, row_text(agent, "task_id"));
+    team_world_until(world, TEAM_WORLD_STATE, "blocked");
+}
+
+/* Asking again would not help: a person is asked at once, as often as nothing has changed. */
+static void
+test_no_model(void)
+{
+    g_autoptr(TeamWorld) world = team_world_new(NULL);
+    g_autofree char *id = team_world_task(world, one_step, NULL);
+
+    for (guint i = 0; i < 2; i++) {
+        end_without_model(world, "work");
+        team_world_expect(world, "SELECT text FROM questions WHERE state = 'open'",
+                          "The step \"Write multiply\" has no model: nobody has it. Say `retry` when that is "
+                          "changed, or `stop`.");
+        answer(world, id, "retry");
+    }
+    team_world_code(world, "work", "m.js", "ok\n", 1);
+    team_world_until(world, TEAM_WORLD_STATE, "reviewing");
+    team_world_expect(world, "SELECT tries FROM steps", "1");
+    look(world, "test", "[]");
+    for (guint i = 0; i < 2; i++) {
+        end_without_model(world, "review");
+        team_world_expect(world, "SELECT text FROM questions WHERE state = 'open'",
+                          "The reviewer did not come to its end: nobody has it. Say `retry` when that is "
+                          "changed, or `stop`.");
+        answer(world, id, "retry");
+    }
+    look(world, "review", "[]");
+    team_world_until(world, TEAM_WORLD_STATE, "landing");
+}
+
 int
 main(int argc, char **argv)
 {
@@ -335,5 +381,6 @@ main(int argc, char **argv)
     g_test_add_func("/team/trouble/answer-stop", test_answer_stop);
     g_test_add_func("/team/trouble/answer-retry", test_answer_retry);
     g_test_add_func("/team/trouble/long-answer", test_long_answer);
+    g_test_add_func("/team/trouble/no-model", test_no_model);
     return g_test_run();
 }

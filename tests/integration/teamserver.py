@@ -62,9 +62,9 @@ APPROVES = [says('tester*', [done('All of it runs.', verdict='approve')]),
 class TeamCalls(RepoCalls):
     """What tests ask of a server with a squad, however it was started."""
 
-    def script(self, *conversations):
+    def script(self, *conversations, models=('coder',)):
         text = json.dumps({'conversations': [*conversations, *APPROVES]})  # JSON is YAML
-        body = {'kind': 'script', 'script': text, 'models': ['coder']}
+        body = {'kind': 'script', 'script': text, 'models': list(models)}
         answer = self.ask('PUT', '/api/v1/providers/demo', body=body)
         assert answer.status in (200, 201), answer
 

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from harness import wait_until
-from teamserver import FILES, done, plan, plans, says, step, team_serving, tool, write, writes
+from teamserver import FILES, TASKS, done, plan, plans, says, step, team_serving, tool, write, writes
 from workserver import git
 
 # In the box of whoever wrote second: what both wanted.
@@ -139,6 +139,22 @@ def test_the_models_are_away_for_a_while(server):
     server.start_door()
     server.task_done(task)
     assert server.file(repo, 'parts/one') == 'good'
+
+
+def test_nobody_has_the_model(server):
+    """Nobody tries again what no try can change."""
+    repo = server.new_repo('missing')
+    server.script(models=['other'])
+    task = server.new_task(repository=repo, policy={'planner': 'person', 'until': 'ready'})
+    server.task_in(task, 'approving')
+    server.give_plan(task, plan(step('one')))
+    blocked = server.task_in(task, 'blocked')
+    assert 'The step "Write one" has no model' in blocked['problem'] and 'coop provider add' in blocked['problem']
+    [agent] = server.agents(task)
+    assert agent['state'] == 'failed' and 'coop provider add' in agent['problem']
+    server.script(writes('parts/one', 'good\n'))
+    server.post(f'{TASKS}/{task["id"]}/retry', {}, status=200)
+    server.task_done(task)
 
 
 def test_a_person_plans(server):

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from harness import PROGRAM, WAIT_S, check_error, wait_until
-from teamserver import TASKS, plan, says, step, team_serving
+from teamserver import TASKS, plan, plans, says, step, team_serving
 
 APPROVE = {'approve': True}
 SEATS = [{'provider': 'demo', 'model': 'coder'}] * 4
@@ -79,6 +79,18 @@ def test_brain_fails(server):
     blocked = server.task_in(task, 'blocked')
     assert 'gave no plan that can be used' in blocked['problem']
     assert show(server, task)['state'] == 'failed'
+
+
+def test_nobody_has_the_model(server):
+    """That does not pass by itself: a person is told what helps, and then the same plan goes on."""
+    server.script(models=['other'])
+    task = server.new_task(policy=APPROVE)
+    blocked = server.task_in(task, 'blocked')
+    assert "no provider has the model 'demo/coder'" in blocked['problem'] and 'coop provider add' in blocked['problem']
+    assert blocked['questions'][0]['options'] == ['retry', 'stop']
+    server.script(plans(plan(step('later'))))
+    coop(server, 'task', 'retry', str(task['number']))
+    server.task_in(task, 'approving')
 
 
 # ---- the council ----

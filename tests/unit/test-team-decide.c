@@ -69,6 +69,10 @@ test_lookers_pause(void)
          FLOW_AGAIN, 0},
         {"[" LOOKER("test", "lost", ENDED) ", " LOOKER("review", "lost", "99500000") "]", 0, ENDED_MS,
          FLOW_REST, ENDED_MS + RETRY_MS / 2},
+        /* There is nothing to wait for where nobody has the model. */
+        {"[{\"kind\": \"review\", \"try\": 1, \"state\": \"failed\", \"ended_us\": " ENDED
+         ", \"report\": {\"reason\": \"no_model\"}}]",
+         0, ENDED_MS, FLOW_AGAIN, 0},
         /* A clock that was set back makes nobody wait for an hour. */
         {"[" LOOKER("review", "lost", "9900000000") "]", 0, ENDED_MS, FLOW_AGAIN, 0},
     };
