@@ -3,6 +3,7 @@
 #include "api/sandbox-git.h"
 
 #include "api/call-box.h"
+#include "api/call-claim.h"
 #include "api/repos.h"
 #include "api/routes.h"
 #include "api/state.h"
@@ -43,13 +44,19 @@ has_boxes(ApiCall *call, Box **ret_box)
 
 /* The box may have ended while the body came. */
 static void
-on_body(ApiCall *call, Json *body, void *data)
+begin(ApiCall *call, Json *body, void *data)
 {
     GitFunc func = *(GitFunc *)data;
     Box *box;
 
     if (has_boxes(call, &box))
         func(call, box, body);
+}
+
+static void
+on_body(ApiCall *call, Json *body, void *data)
+{
+    call_check_claim(call, body, begin, data);
 }
 
 void

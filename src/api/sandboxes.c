@@ -4,6 +4,7 @@
 #include "api/box-create.h"
 #include "api/box-json.h"
 #include "api/call-box.h"
+#include "api/call-claim.h"
 #include "api/command-form.h"
 #include "api/form.h"
 #include "api/routes.h"
@@ -120,9 +121,15 @@ create(ApiCall *call, Json *body, void *data)
 }
 
 static void
+check_create(ApiCall *call, Json *body, void *data)
+{
+    call_check_claim(call, body, create, data);
+}
+
+static void
 post_sandbox(ApiCall *call)
 {
-    call_read_json(call, create, NULL);
+    call_read_json(call, check_create, NULL);
 }
 
 /* ---- looking ---- */

@@ -24,13 +24,13 @@ def put_task(server, state='done'):
     return {'id': one, 'number': number, 'squad': {'id': squad}}
 
 
-def add_agent(server, task, agent, box, state='working'):
+def add_agent(server, task, agent, box, state='working', owner=''):
     """As if the crew had put one into that box."""
     one = str(uuid.uuid4())
     with sqlite3.connect(server.home / 'coop.db', timeout=10) as db:
         db.execute('INSERT INTO task_executions (id, agent, task_id, squad_id, owner, kind, role, archetype, adapter, lease, box_id, '
-                   "state, try, created_us) VALUES (?, ?, ?, ?, '', 'work', 'coder', 'coder', 'coop', 'l', ?, ?, 1, ?)",
-                   (one, agent, task['id'], task['squad']['id'], box, state, int(time.time() * 1e6)))
+                   "state, try, created_us) VALUES (?, ?, ?, ?, ?, 'work', 'coder', 'coder', 'coop', 'l', ?, ?, 1, ?)",
+                   (one, agent, task['id'], task['squad']['id'], owner, box, state, int(time.time() * 1e6)))
     db.close()
     return one
 

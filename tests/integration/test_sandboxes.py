@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The resource: boxes as /api/v1/sandboxes has them."""
 import json
+import os
 import re
 import socket
 from concurrent.futures import ThreadPoolExecutor
@@ -9,6 +10,7 @@ import pytest
 
 from boxserver import API
 from harness import Stream, check_error, wait_until
+from roomserver import add_agent, make_task
 
 MEMBERS = {'id', 'e2b_id', 'sandbox_id', 'name', 'template', 'template_hash', 'state', 'status', 'reason', 'owner',
            'agent_id', 'task_id', 'squad_id', 'repo_url', 'lease', 'metadata', 'limits', 'degraded', 'executions', 'uptime', 'cost',
@@ -343,6 +345,30 @@ def test_a_squad_is_an_admins_to_give(boxes):
     assert 'squad_id' in answer.json['message']
     with boxes.box(key=key) as box:
         assert boxes.get(f'{API}/{box}', key=key)['squad_id'] is None
+
+
+def test_names_that_are_anothers(boxes):
+    """A box counts against the budgets of what it says it is for: that is its owner's to say, and free where it is no row."""
+    ann, bob = (boxes.make_key('read,box', name=name) for name in ('ann', 'bob'))
+    task = make_task(boxes, key=ann['key'])
+    squad = boxes.post('/api/v1/squads', {'name': 'of ann'}, key=ann['key'])
+    member = boxes.post(f'/api/v1/squads/{squad["id"]}/members', {'name': 'hers', 'role': 'coder'}, key=ann['key'])
+    agent = f'coder-1-{os.urandom(4).hex()}'
+    execution = add_agent(boxes, task, agent, 'none', state='done', owner=ann['id'])
+    with boxes.box(key=bob['key'], task_id='t/1', agent_id='agent-7') as box:
+        for claim in ({'task_id': task['id']}, {'agent_id': agent}, {'agent_id': execution}, {'agent_id': member['id']}):
+            answer = boxes.ask('POST', API, body=claim, key=bob['key'])
+            check_error(boxes, answer, 404)
+            assert answer.json['message'] == 'there is no such ' + next(iter(claim)).split('_', maxsplit=1)[0]
+            for key in (ann['key'], ''):
+                with boxes.box(key=key, **claim) as own:
+                    assert boxes.get(f'{API}/{own}').items() >= claim.items()
+        pull = {'title': 'Mine', 'task_id': task['id']}
+        assert boxes.ask('POST', f'{API}/{box}/git/pr', body=pull, key=bob['key']).json['message'] == 'there is no such task'
+        assert len(boxes.get(API, key=bob['key'])['sandboxes']) == 1
+    spawn = {'role': 'coder', 'requirements': ['x'], 'taskId': task['id']}
+    check_error(boxes, boxes.ask('POST', '/api/v1/agents', body=spawn, key=bob['key']), 404)
+    boxes.post(f'/api/v1/tasks/{task["id"]}/stop', {}, status=200, key=ann['key'])
 
 
 @pytest.mark.parametrize('query', ['?x=1', '?ended=2', '?ended=yes', '?limit=0', '?limit=1001', '?ended=1&ended=1'])
