@@ -68,35 +68,57 @@ static Json *
 limits_json(const Shift *s)
 {
     const Role *role = shift_role(s);
-    guint context = role != NULL && role->context_tokens != 0 ? role->context_tokens : CONTEXT_TOKENS;
+    const Json *own = shift_config(s);
+    gint64 context = row_int(own, "context_tokens"), output = row_int(own, "output_tokens");
 
+    if (context == 0)
+        context = role != NULL && role->context_tokens != 0 ? role->context_tokens : CONTEXT_TOKENS;
     return json_pack("{s:I, s:I, s:I, s:I}", "turns", (json_int_t)shift_turns(s), "seconds",
                      (json_int_t)shift_seconds(s), "context_tokens",
-                     (json_int_t)shift_at_most(s, "context_tokens", context), "output_tokens",
-                     (json_int_t)OUTPUT_TOKENS);
+                     (json_int_t)shift_at_most(s, "context_tokens", (guint)context), "output_tokens",
+                     (json_int_t)(output > 0 ? output : OUTPUT_TOKENS));
 }
 
+static bool
+names(const Json *list, const char *name)
+{
+    size_t i;
+    Json *word;
+
+    json_array_foreach(list, i, word)
+    {
+        if (strcmp(json_string_value(word), name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Those that the role has, its member and the repository each take away from; null: all that there are. */
 static Json *
 tools_json(const Shift *s)
 {
     const Role *role = shift_role(s);
-    Json *asked = json_object_get(shift_told(s, "role"), "tools"), *list = json_array(), *word;
+    const Json *of_repo = json_object_get(shift_told(s, "role"), "tools"),
+               *of_member = json_object_get(shift_config(s), "tools");
+    const Json *first = json_is_array(of_repo) ? of_repo : of_member;
+    bool has_role = role != NULL && role->tools != NULL;
+    Json *list = json_array(), *word;
     size_t i;
 
-    if ((role == NULL || role->tools == NULL) && !json_is_array(asked)) {
+    for (char **tool = has_role ? role->tools : NULL; tool != NULL && *tool != NULL; tool++) {
+        if ((!json_is_array(of_repo) || names(of_repo, *tool)) &&
+            (!json_is_array(of_member) || names(of_member, *tool)))
+            json_array_append_new(list, json_string(*tool));
+    }
+    if (has_role)
+        return list;
+    if (!json_is_array(first)) {
         json_decref(list);
         return json_null();
     }
-    if (!json_is_array(asked)) {
-        for (char **tool = role->tools; *tool != NULL; tool++)
-            json_array_append_new(list, json_string(*tool));
-        return list;
-    }
-    /* Those of the role, and no others. */
-    json_array_foreach(asked, i, word)
+    json_array_foreach(first, i, word)
     {
-        if (role == NULL || role->tools == NULL ||
-            g_strv_contains((const char *const *)role->tools, json_string_value(word)))
+        if (!json_is_array(of_member) || names(of_member, json_string_value(word)))
             json_array_append(list, word);
     }
     return list;

@@ -223,6 +223,8 @@ const char *shift_template(const Shift *s);   /* borrowed; NULL: the server's */
 bool shift_template_is_usual(const Shift *s); /* nobody asked for it: the role has it */
 guint shift_seconds(const Shift *s);
 guint shift_turns(const Shift *s);
+/* What the squad says of this member alone; NULL: nobody is. */
+Json *shift_config(const Shift *s);
 guint shift_at_most(const Shift *s, const char *name, guint most);
 const Role *shift_role(const Shift *s); /* NULL: none of that name */
 char *shift_system(const Shift *s);     /* the system prompt: of the role, and of the member */

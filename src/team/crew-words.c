@@ -146,13 +146,21 @@ told_number(const Shift *s, const char *name)
     return json_integer_value(json_object_get(limits, name));
 }
 
-/* The brief's, the task's, the role's, else as usual. */
+Json *
+shift_config(const Shift *s)
+{
+    return json_object_get(json_object_get(s->row, "member"), "config");
+}
+
+/* The brief's; else the member's, but no more than the task's; the role's, else as usual. */
 static guint
 bound(const Shift *s, const char *name, const char *in_policy, guint of_role, guint usual)
 {
-    gint64 told = told_number(s, name);
+    gint64 told = told_number(s, name), own = row_int(shift_config(s), name);
     gint64 policy = row_int(json_object_get(json_object_get(s->row, "task"), "policy"), in_policy);
 
+    if (told <= 0 && own > 0)
+        told = policy > 0 ? MIN(own, policy) : own;
     if (told <= 0)
         told = policy > 0 ? policy : of_role > 0 ? of_role : usual;
     return shift_at_most(s, name, (guint)MIN(told, (gint64)BOUND_MAX));

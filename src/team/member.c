@@ -33,7 +33,6 @@ static bool
 check_config(Json *config, GError **error)
 {
     gint64 turns, seconds, context_tokens, output_tokens;
-    double temperature;
     Json *tools = NULL, *tool;
     size_t i;
     const JsonField fields[] = {
@@ -41,7 +40,6 @@ check_config(Json *config, GError **error)
         {"seconds", JSON_KIND_INT, &seconds, false, 1, SECONDS_MAX},
         {"context_tokens", JSON_KIND_INT, &context_tokens, false, 1, TOKENS_MAX},
         {"output_tokens", JSON_KIND_INT, &output_tokens, false, 1, TOKENS_MAX},
-        {"temperature", JSON_KIND_NUMBER, &temperature, false, 0, 2},
         {"tools", JSON_KIND_ARRAY, &tools, false, 0, TOOLS_MAX},
         {NULL},
     };

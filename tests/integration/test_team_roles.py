@@ -95,6 +95,20 @@ def test_roles_of_the_repository(server):
     assert (work['provider'], work['model']) == ('demo', 'coder')
 
 
+def test_config_of_a_member(server):
+    """What a squad says of one alone: more than the role gives, unless the task bounds it; tools are only taken away."""
+    config = {'turns': 70, 'seconds': 77, 'context_tokens': 54321, 'output_tokens': 1234, 'tools': ['shell', 'write', 'done', 'odd']}
+    server.post('/api/v1/squads', {'name': 'bounded', 'members': [
+        {'role': role, 'config': config if role == 'coder' else {}, 'llm_provider': 'demo', 'llm_model': 'coder'}
+        for role in ('planner', 'coder', 'reviewer', 'tester')]})
+    server.script(says('coder*', [BRIEF, write('parts/one', 'good\n')], [done()]))
+    task = server.new_task(repository=server.new_repo('bounded'), squad='bounded', plan=plan(step('one')), policy={'agent_s': 70})
+    server.task_done(task)
+    said = outputs(server, task, 'work')
+    assert '"turns":70,"seconds":70,"context_tokens":54321,"output_tokens":1234' in said, said
+    assert '"tools":["shell","write","done"' in said, said
+
+
 def test_what_an_agent_writes_counts_later(server):
     """Not for the task that wrote it, not for one that had begun before it was merged, but for the next."""
     repo = server.new_repo('later')
