@@ -304,13 +304,14 @@ link_close(BoxLink *link, GError *error)
         link_check_closed(link);
 }
 
-/* Without a word: nobody listens any more. */
+/* Without a word but for those who would wait for ever. */
 static void
 drop_run(Run *run, void *data)
 {
     BoxLink *link = data;
+    const RunSink *sink = g_steal_pointer(&run->sink);
+    void *ctx = run->sink_ctx;
 
-    run->sink = NULL;
     run->tap = NULL;
     run->on_room = NULL;
     if (!run->has_end)
@@ -320,6 +321,8 @@ drop_run(Run *run, void *data)
     loop_timer_cancel(run->loop, &run->oom_timer);
     run_wake_followers_later(run);
     link_remove(link, run);
+    if (sink != NULL && sink->dropped != NULL)
+        sink->dropped(ctx);
 }
 
 void

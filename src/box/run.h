@@ -69,6 +69,8 @@ typedef struct RunSink {
     void (*ended)(Run *run, const RunEnd *end, void *ctx);
     /* run_write() had no room and now has; may be NULL. */
     void (*input_room)(Run *run, void *ctx);
+    /* The server ends, and nothing more comes; may be NULL where somebody else frees what `ctx` is. */
+    void (*dropped)(void *ctx);
 } RunSink;
 
 Run *run_ref(Run *run);

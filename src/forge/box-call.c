@@ -92,7 +92,17 @@ on_refused(gpointer data)
     return G_SOURCE_REMOVE;
 }
 
-static const RunSink sink = {on_output, on_ended, give_input};
+static void
+on_dropped(void *ctx)
+{
+    Call *call = ctx;
+
+    err_set(&call->error, ERR_CANCELLED, "the server ends");
+    call->done(-1, "", "", call->error, call->data);
+    call_free(call);
+}
+
+static const RunSink sink = {on_output, on_ended, give_input, on_dropped};
 
 void
 box_call(Box *box, const BoxCall *spec, const char *actor, BoxCallFunc done, void *data)

@@ -121,6 +121,28 @@ def test_after_a_restart(server):
         inside(server, box, 'cd one && git log -1')
 
 
+def slow_git(root):
+    """One that is at work for as long as there is /tmp/slow."""
+    (root / 'bin/git').rename(root / 'bin/real')
+    (root / 'bin/git').write_text('#!/bin/sh\n[ ! -e /tmp/slow ] || { : >/tmp/began; exec sleep 600; }\nexec /bin/real "$@"\n')
+    (root / 'bin/git').chmod(0o755)
+
+
+def test_the_server_stops_while_git_works():
+    """Nothing stays in memory of who waits for a command in a box: the sanitizer would say so."""
+    with workserver.serving(furnish=slow_git) as server:
+        server.import_repo('one', workserver.make_source(server.folder / 'source'))
+        with server.box() as box:
+            server.clone(box, 'one', branch='slow')
+            inside(server, box, 'echo x >one/new; : >/tmp/slow')
+            with server.connect() as sock:
+                sock.sendall(server.request('POST', f'{API}/{box}/git/commit', body={'message': 'feat: wait'}))
+                wait_until(lambda: inside(server, box, 'ls /tmp/began 2>/dev/null || :'), 'git at work')
+                server.stop()
+            server.restart()
+            assert inside(server, box, 'cd one && /bin/real log -1 --format=%s slow') != 'feat: wait'
+
+
 @needs_failpoints
 @pytest.mark.parametrize('point', ['generation-row', 'generation-linked', 'generation-made', 'clone-prepared',
                                    'clone-written', 'clone-checked-out'])
