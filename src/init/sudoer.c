@@ -219,6 +219,16 @@ be_command(const Sudoer *s, int failed_fd)
     start_program(&s->program, &s->as, failed_fd);
 }
 
+/* The run of one that is gone may have been ended before init took its request out of the queue.  Nothing
+ * would hold what its command leaves behind. */
+static bool
+client_is_there(void)
+{
+    struct pollfd p = {CONNECTION_FD, 0, 0};
+
+    return poll(&p, 1, 0) == 0;
+}
+
 static void
 start(Sudoer *s)
 {
@@ -332,6 +342,8 @@ sudoer_run(int connection, int lease)
     make_program(&s);
     if (!make_terminal(&s))
         refuse(FAIL_TTY, errno);
+    if (!client_is_there())
+        _exit(1);
     start(&s);
     serve(&s);
 }
