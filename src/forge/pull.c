@@ -100,20 +100,6 @@ pull_retarget(RowJob *job, const Json *pull, const char *base, GError **error)
 
 /* ---- reviewers ---- */
 
-static bool
-list_has(const Json *list, const char *text)
-{
-    size_t i;
-    Json *item;
-
-    json_array_foreach(list, i, item)
-    {
-        if (strcmp(json_string_value(item), text) == 0)
-            return true;
-    }
-    return false;
-}
-
 static void
 list_remove(Json *list, const char *text)
 {
@@ -147,7 +133,7 @@ change_reviewers(RowJob *job, const Json *pull, const ThreadNames *names, Json *
             list_remove(actors, actor);
         else if (strcmp(actor, row_actor(pull, "author")) == 0)
             return err_set(error, ERR_INVALID, "the author cannot be asked for a review");
-        else if (!list_has(actors, actor)) {
+        else if (!row_list_has(actors, actor)) {
             json_array_append_new(actors, json_string(actor));
             json_array_append_new(added, json_string(actor));
         }

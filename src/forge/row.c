@@ -234,3 +234,17 @@ row_check_oid(const char *what, const char *oid, GError **error)
     return (oid != NULL && git_oid_is_valid(oid)) ||
            err_set(error, ERR_INVALID, "%s must be a commit's 40 hex digits", what);
 }
+
+bool
+row_list_has(const Json *list, const char *text)
+{
+    size_t i;
+    Json *item;
+
+    json_array_foreach(list, i, item)
+    {
+        if (g_strcmp0(json_string_value(item), text) == 0)
+            return true;
+    }
+    return false;
+}

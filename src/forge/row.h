@@ -137,6 +137,8 @@ row_is(const Json *row, const char *name)
 {
     return json_is_true(json_object_get(row, name));
 }
+/* Of texts; false where it is no list. */
+bool row_list_has(const Json *list, const char *text);
 
 /* The actor of a member that is a person. */
 static inline const char *

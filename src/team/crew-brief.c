@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Everything an agent has to know, put together when it asks: its row, its role, its task, and the room as it
  * is at that moment. */
-#include <string.h>
 
 #include "base/err.h"
 #include "team/crew-private.h"
@@ -79,20 +78,6 @@ limits_json(const Shift *s)
                      (json_int_t)(output > 0 ? output : OUTPUT_TOKENS));
 }
 
-static bool
-names(const Json *list, const char *name)
-{
-    size_t i;
-    Json *word;
-
-    json_array_foreach(list, i, word)
-    {
-        if (strcmp(json_string_value(word), name) == 0)
-            return true;
-    }
-    return false;
-}
-
 /* Those that the role has, its member and the repository each take away from; null: all that there are. */
 static Json *
 tools_json(const Shift *s)
@@ -106,8 +91,8 @@ tools_json(const Shift *s)
     size_t i;
 
     for (char **tool = has_role ? role->tools : NULL; tool != NULL && *tool != NULL; tool++) {
-        if ((!json_is_array(of_repo) || names(of_repo, *tool)) &&
-            (!json_is_array(of_member) || names(of_member, *tool)))
+        if ((!json_is_array(of_repo) || row_list_has(of_repo, *tool)) &&
+            (!json_is_array(of_member) || row_list_has(of_member, *tool)))
             json_array_append_new(list, json_string(*tool));
     }
     if (has_role)
@@ -118,7 +103,7 @@ tools_json(const Shift *s)
     }
     json_array_foreach(first, i, word)
     {
-        if (!json_is_array(of_member) || names(of_member, json_string_value(word)))
+        if (!json_is_array(of_member) || row_list_has(of_member, json_string_value(word)))
             json_array_append(list, word);
     }
     return list;

@@ -182,20 +182,6 @@ on_set(Json *value, const GError *error, void *data)
         change_end(change, error);
 }
 
-static bool
-names_method(const Json *methods, const char *name)
-{
-    size_t i;
-    Json *item;
-
-    json_array_foreach(methods, i, item)
-    {
-        if (g_strcmp0(json_string_value(item), name) == 0)
-            return true;
-    }
-    return false;
-}
-
 /* GitHub has a switch for each; here it is one list. */
 static void
 on_settings(Json *value, const GError *error, void *data)
@@ -211,7 +197,7 @@ on_settings(Json *value, const GError *error, void *data)
 
         named = named || json_is_boolean(wish);
         if (json_is_boolean(wish) ? json_is_true(wish)
-                                  : names_method(json_object_get(value, "merge_methods"), name))
+                                  : row_list_has(json_object_get(value, "merge_methods"), name))
             json_array_append_new(methods, json_string(name));
     }
     json_object_set_new(changes, "merge_methods", methods);
